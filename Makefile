@@ -1,0 +1,31 @@
+# demo, test and check need nothing but Python 3.11 or newer: each makes .venv and installs the pinned versions first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.PHONY: demo test check format clean
+
+demo: $(INSTALLED)  ## train the default preset on embedded data; under two minutes on two cores
+	$(BIN)/gradcast run
+
+test: $(INSTALLED)  ## the whole test suite; GRADCAST_DATA and GRADCAST_GOLDEN enable the tests that need real files
+	$(BIN)/pytest
+
+check: $(INSTALLED)  ## lint, formatting and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(INSTALLED)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build
+
+$(INSTALLED): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gradcast needs Python 3.11 or newer, $(PYTHON) is " + sys.version.split()[0] + "; run make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $(INSTALLED)

@@ -1,0 +1,5 @@
+"""``python -m gradcast``."""
+
+from gradcast.cli import main
+
+main()

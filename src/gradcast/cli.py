@@ -1,0 +1,144 @@
+"""The command line."""
+
+import os
+import sys
+import warnings
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+import gradcast
+from gradcast import specfile
+from gradcast.console import ProgressDisplay, print_results
+from gradcast.environment import use_threads
+from gradcast.errors import GradcastError
+from gradcast.result import RowResult
+from gradcast.run import run as run_spec
+from gradcast.store import RunDirectory, to_json
+from gradcast.verify import replay
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    help="Semi-supervised continual learning with predicted gradients, told apart from noise by paired seeds.",
+)
+BAD_INPUT = 2
+
+
+@app.command()
+def run(
+    what: Annotated[
+        str, typer.Argument(metavar="[PRESET | SPEC.toml]", help="a preset (see [bold]gradcast presets[/]) or a file")
+    ] = "digits",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="change one setting, e.g. stream.tasks=5; repeatable"),
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="train seeds 0 to N-1, together")] = None,
+    data: Annotated[Path | None, typer.Option(help="folder of datasets [default: $GRADCAST_DATA or ./data]")] = None,
+    out: Annotated[Path, typer.Option(help="folder for run directories")] = Path("runs"),
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = "auto",
+    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads [default: all cores]")] = None,
+    json: Annotated[bool, typer.Option("--json", help="print the result as JSON on standard output")] = False,
+    show: Annotated[bool, typer.Option("--show", help="print the complete specification and train nothing")] = False,
+) -> None:
+    """Train every row of a specification over paired seeds and say whether unlabelled data helped.
+
+    A finished row is never trained again: the same command prints its stored result.
+    """
+    chosen = settings or []
+    spec = specfile.load(what, [*chosen, f"seeds={list(range(seeds))}"] if seeds else chosen)
+    if show:
+        typer.echo(specfile.dump(spec), nl=False)
+        return
+    use_threads(threads)
+    folder = data or Path(os.environ.get("GRADCAST_DATA", "data"))
+    errors = Console(stderr=True)
+    with ProgressDisplay(errors) as display:
+        _show_warnings(errors)
+        directory, results = run_spec(spec, out=out, data=folder, device=device, display=display)
+    _print(directory, results, json=json)
+
+
+@app.command()
+def presets() -> None:
+    """List the presets that [bold]gradcast run[/] knows."""
+    console = Console()
+    for name, title in specfile.presets().items():
+        console.print(f"[bold]{name:10}[/] {title}")
+
+
+@app.command()
+def verify(
+    traces: Annotated[
+        list[Path], typer.Argument(metavar="TRACE.npz...", help="trajectories of the reference implementation")
+    ],
+) -> None:
+    """Replay golden trajectories in float64 and print the largest relative difference of any weight after any step.
+
+    Exit code 1 when a trace differs by more than its tolerance (1e-9; 1e-6 with BatchNorm).
+    """
+    use_threads(None)
+    agree = True
+    for trace in traces:
+        found = replay(trace)
+        agree &= found.agrees
+        state = "agrees" if found.agrees else f"DIFFERS (tolerance {found.tolerance:.0e})"
+        typer.echo(
+            f"{trace.name}: {found.steps} steps, largest relative difference {found.difference:.1e} "
+            f"({found.where}): {state}"
+        )
+    if not agree:
+        raise typer.Exit(1)
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"gradcast {gradcast.__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version")
+    ] = False,
+) -> None:
+    """Options of all commands."""
+
+
+def _print(directory: RunDirectory, results: list[RowResult], *, json: bool) -> None:
+    if json:
+        typer.echo(
+            to_json({"directory": str(directory.path), "rows": [result.as_dict() for result in results]}), nl=False
+        )
+    else:
+        print_results(Console(), results, directory.path)
+
+
+def _show_warnings(console: Console) -> None:
+    """One plain line a warning, instead of Python's two with a source path."""
+
+    def show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+        console.print(f"[yellow]warning:[/] {message}", soft_wrap=True)
+
+    warnings.showwarning = show
+
+
+def main() -> None:
+    """Entry point: a mistake becomes one sentence and exit code 2."""
+    try:
+        app()
+    except GradcastError as error:
+        _fail(str(error))
+    except OSError as error:
+        _fail(f"{error.filename or 'a file'}: {error.strerror or error}; free space or choose another place with --out")
+
+
+def _fail(sentence: str) -> None:
+    Console(stderr=True, highlight=False, markup=False).print(f"error: {sentence}", soft_wrap=True, style="red")
+    sys.exit(BAD_INPUT)

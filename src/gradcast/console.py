@@ -1,0 +1,100 @@
+"""What a person sees in the terminal: progress with the time left, and the table of results."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+from torch import Tensor
+
+from gradcast.core import Metrics
+from gradcast.report import number, verdicts
+from gradcast.result import RowResult
+
+
+class ProgressDisplay:
+    """Progress bars on standard error, one a row."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=20),
+            MofNCompleteColumn(),
+            TextColumn("[dim]{task.fields[note]}"),
+            TimeElapsedColumn(),
+            TextColumn("[dim]left"),
+            TimeRemainingColumn(),
+            console=console,
+        )
+
+    def __enter__(self) -> Self:
+        self.progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.progress.stop()
+
+    def track(self, paths: Iterable[Path], what: str) -> Iterable[Path]:
+        """A bar for a long loop before training."""
+        files = list(paths)
+        bar = self.progress.add_task(what, total=len(files), note="")
+        for file in files:
+            yield file
+            self.progress.advance(bar)
+
+    def row(self, label: str, steps: int) -> "RowProgress":
+        """A bar for a row."""
+        return RowProgress(self.progress, self.progress.add_task(label, total=steps, note=""))
+
+    def skipped(self, label: str) -> None:
+        """Say that the row needs no run."""
+        self.console.print(f"[dim]{label}: finished earlier, not run again")
+
+
+class RowProgress:
+    """Hears of one row's steps."""
+
+    def __init__(self, progress: Progress, bar: TaskID) -> None:
+        self.progress, self.bar = progress, bar
+
+    def stepped(self, step: int, task: int, metrics: Metrics) -> None:
+        """Move the bar."""
+        self.progress.update(self.bar, completed=step + 1, note=f"task {task + 1}")
+
+    def evaluated(self, tasks_done: int, accuracy: Tensor) -> None:
+        """Show the mean accuracy over the tasks seen."""
+        if tasks_done:
+            self.progress.update(self.bar, note=f"{100 * float(accuracy[:, :tasks_done].mean()):.1f} %")
+
+
+def print_results(console: Console, results: Sequence[RowResult], place: Path) -> None:
+    """The table, the verdicts, and where everything is."""
+    seeds = len(results[0].seeds)
+    title = f"{seeds} seed{'s' if seeds > 1 else ''}, mean ± 95 % confidence interval"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
+    table.add_column("")
+    for heading in ("ACC (%)", "BWT", "FWT", "against base"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for result in results:
+        difference = "" if result.paired is None else number(result.paired.difference, digits=2)
+        acc, bwt, fwt = (result.over_seeds(name) for name in ("acc", "bwt", "fwt"))
+        table.add_row(result.label, number(acc, 100), f"{bwt.mean:+.3f}", f"{fwt.mean:+.3f}", difference)
+    console.print(table)
+    for sentence in verdicts(results):
+        console.print(f"[bold]{sentence}")
+    console.print(f"Results: {place} (report.md, result.json, accuracy-matrix.png)", soft_wrap=True)

@@ -1,0 +1,65 @@
+"""Where a run happened: versions, machine, commit. Recorded beside every result."""
+
+import os
+import platform
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import torch
+from threadpoolctl import threadpool_limits
+
+from gradcast.errors import GradcastError
+
+PACKAGES = ("gradcast", "torch", "numpy", "scipy", "scikit-learn", "pillow", "pydantic")
+
+
+def choose_device(name: str) -> torch.device:
+    """``auto`` takes a GPU where there is one."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise GradcastError(
+            f"device {name!r} cannot be used ({str(error).splitlines()[0]}); try --device cpu"
+        ) from None
+    return device
+
+
+def use_threads(count: int | None) -> int:
+    """Give torch these threads (default: all cores it may use) and numpy's BLAS one: the pools would fight."""
+    available = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    chosen = count or available
+    torch.set_num_threads(chosen)
+    threadpool_limits(1, user_api="blas")
+    return chosen
+
+
+def describe(device: torch.device) -> dict[str, object]:
+    """Facts that may explain a difference between two runs."""
+    return {
+        "versions": {"python": platform.python_version()} | {name: _version(name) for name in PACKAGES},
+        "commit": _commit(),
+        "platform": platform.platform(),
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else str(device),
+        "threads": torch.get_num_threads(),
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _commit() -> str | None:
+    """The source tree's commit, when the package runs from a checkout."""
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return None

@@ -1,0 +1,108 @@
+"""GEM's projection: the gradient nearest to g among those that agree with every past task's gradient.
+
+Its dual is a programme in as many unknowns as there are past tasks,
+
+    minimise  1/2 v' (G G') v + (G g)' v    subject to  v >= margin,        projected gradient  g + G' v,
+
+solved here exactly by the active-set method of Lawson and Hanson, for all replicas at once, in float64, wherever the
+tensors live.
+"""
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from gradcast.errors import GradcastError
+
+
+def project(
+    rows: Float[Tensor, "r t p"], gradient: Float[Tensor, "r p"], *, margin: float, eps: float = 0.0
+) -> tuple[Float[Tensor, "r p"], Bool[Tensor, " r"]]:
+    """The projected gradient, and which replicas violated a constraint; the others keep their gradient bit for bit.
+
+    With ``margin > 0`` every past gradient is added with at least that weight wherever there was a violation.
+    ``eps`` is added to the diagonal of the Gram matrix (the original GEM release: 1e-3).
+    """
+    violated = (torch.einsum("rtp,rp->rt", rows, gradient) < 0).any(-1)
+    if not violated.any():
+        return gradient, violated
+    wide = rows.double()
+    gram = wide @ wide.mT
+    gram = gram + eps * torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
+    inner = torch.einsum("rtp,rp->rt", wide, gradient.double())
+    v = solve(gram, inner, margin)
+    projected = gradient + torch.einsum("rt,rtp->rp", v.to(rows.dtype), rows)
+    return torch.where(violated.unsqueeze(-1), projected, gradient), violated
+
+
+def solve(
+    gram: Float[Tensor, "n t t"], inner: Float[Tensor, "n t"], margin: float | Float[Tensor, " n"] = 0.0
+) -> Float[Tensor, "n t"]:
+    """Solutions v of n programmes, to rounding: ``v >= margin``, ``w = gram v + inner >= 0``, ``(v - margin) w = 0``.
+
+    ``gram`` may be singular. Non-finite input gives a meaningless but finite-time answer; the caller checks its loss.
+    """
+    gram, inner = gram.double(), inner.double()
+    low = torch.as_tensor(margin, dtype=gram.dtype, device=gram.device).expand(len(gram)).unsqueeze(-1)
+    length = gram.diagonal(dim1=-2, dim2=-1).clamp_min(0).sqrt()
+    length = torch.where(length > 0, length, 1.0)
+    # Rows of G differ in length by orders of magnitude: with u = length * (v - low) the matrix has a unit diagonal
+    # and u >= 0.
+    unit = gram / (length.unsqueeze(-1) * length.unsqueeze(-2))
+    pull = -(inner + low * gram.sum(-1)) / length
+    noise = (inner.abs() + low * gram.abs().sum(-1)) / length
+    return low + _nonnegative(unit, pull, noise) / length
+
+
+def _nonnegative(
+    unit: Float[Tensor, "n t t"], pull: Float[Tensor, "n t"], noise: Float[Tensor, "n t"]
+) -> Float[Tensor, "n t"]:
+    """Minimise 1/2 u' unit u - pull' u over u >= 0; ``noise`` times the machine precision is the error in ``pull``.
+
+    Each round solves for the free unknowns. If all are positive the best fixed one is freed, else the first to reach
+    zero on the way is fixed. An unknown that would leave zero downwards (rounding, a repeated row) is barred until
+    another one has moved.
+    """
+    size = pull.shape[-1]
+    precision = 8 * size * torch.finfo(pull.dtype).eps
+    u = torch.zeros_like(pull)
+    free = torch.zeros_like(pull, dtype=torch.bool)
+    entering, barred = free.clone(), free.clone()
+    active = torch.ones(len(pull), 1, dtype=torch.bool, device=pull.device)
+    for _ in range(30 * size + 10):
+        target = _solve_free(unit, pull, free)
+        refused = entering & ~(target > 0)
+        was_refused = refused.any(-1, keepdim=True)
+        blocked = free & ~(target > 0) & ~was_refused
+        was_blocked = blocked.any(-1, keepdim=True)
+
+        share = torch.where(blocked, u / (u - target), 1.0).amin(-1, keepdim=True)
+        moved = torch.where(free, u + share * (target - u), 0.0)
+        hit = blocked & (u <= share * (u - target))
+        u = torch.where(active & ~was_refused, torch.where(hit, 0.0, moved), u)
+        free = torch.where(active, free & ~hit & ~refused, free)
+        barred = torch.where(was_refused, barred | refused, False)
+
+        downhill = pull - (unit @ u.unsqueeze(-1)).squeeze(-1)
+        tolerance = precision * (noise + (unit.abs() @ u.unsqueeze(-1)).squeeze(-1))
+        candidates = ~free & ~barred & (downhill > tolerance) & active & ~was_blocked
+        best = torch.where(candidates, downhill, -torch.inf).argmax(-1, keepdim=True)
+        entering = torch.zeros_like(free).scatter(-1, best, True) & candidates
+        free = free | entering
+        active = active & (was_blocked | candidates.any(-1, keepdim=True))
+        if not active.any():
+            residual = pull - (unit @ u.unsqueeze(-1)).squeeze(-1)
+            return (u + _solve_free(unit, residual, free)).clamp_min(0)  # one refinement: errors of the last solve
+    raise GradcastError(
+        "the projection's programme found no solution; set learner.qp_eps to 1e-3 to make it strictly convex"
+    )
+
+
+def _solve_free(
+    unit: Float[Tensor, "n t t"], right: Float[Tensor, "n t"], free: Bool[Tensor, "n t"]
+) -> Float[Tensor, "n t"]:
+    """Solve for the free unknowns, the others zero; a singular system answers with non-finite numbers."""
+    both = free.unsqueeze(-1) & free.unsqueeze(-2)
+    system = torch.where(both, unit, torch.diag_embed((~free).to(unit.dtype)))
+    solution: Tensor = torch.linalg.solve_ex(system, torch.where(free, right, 0.0).unsqueeze(-1)).result.squeeze(-1)
+    return solution

@@ -1,0 +1,171 @@
+"""The gradient learner h: a small network from logits to the gradient of the loss with respect to them.
+
+In anybody's own training loop, with logits ``z`` of a labelled batch and ``z_u`` of an unlabelled one::
+
+    learner.learn(z, dz, y, eta=lr)      # one step of h; dz = dloss/dz
+    pseudo = learner.predict(z_u)        # rows of length alpha * tau, no graph
+    z_u.backward(pseudo)                 # or learner.backward(z_u): adds to the parameters' gradients
+
+Everything broadcasts over leading axes: ``replicas=(R,)`` holds R learners that see logits ``[R, batch, classes]``.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn.functional import cosine_similarity, cross_entropy, tanh
+
+Activation = Literal["relu", "tanh", "none"]
+Objective = Literal["fitness", "cosine"]
+OptimizerName = Literal["sgd", "adam"]
+Tau = Literal["batch", "per_sample"]
+
+SMALLEST_NORM = (
+    1e-12  # a bias-free ReLU network returns exactly zero when a layer is off; the row then contributes nothing
+)
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What one step of h showed, one number a replica."""
+
+    loss: Float[Tensor, "*r"]  # the objective, loss scale included
+    gain: Float[Tensor, "*r"]  # fitness gain: CE(z) - CE(z - eta * gbar); positive when h's direction lowers the loss
+    cosine: Float[Tensor, "*r"]  # mean cosine of h(z) and the true logit gradient
+    tau: Float[Tensor, "*r"]  # mean length of the true logit gradient's rows
+
+
+class GradientLearner(nn.Module):
+    """Bias-free MLP h with its own optimizer; learns from labelled logits, predicts for unlabelled ones.
+
+    Args:
+        classes: number of logits it sees.
+        hidden: widths of the hidden layers; empty for a linear map.
+        alpha: length of a prediction relative to the true gradient's.
+        loss_scale: factor of the objective (with SGD, of the learning rate).
+        objective: "fitness" lowers the cross entropy after moving the logits by ``-eta`` times the prediction;
+            "cosine" maximises the mean cosine to the true gradient.
+        lr: learning rate of h; None takes the host's ``eta``, as the published code does.
+        optimizer: "sgd" (no momentum, no decay) or "adam".
+        tau: "batch" scales by the mean row norm of the true gradient, "per_sample" by each row's own.
+        replicas: leading axes, () for one learner.
+    """
+
+    def __init__(
+        self,
+        classes: int,
+        hidden: Sequence[int] = (128, 32),
+        *,
+        alpha: float = 0.005,
+        loss_scale: float = 2.0,
+        objective: Objective = "fitness",
+        lr: float | None = None,
+        optimizer: OptimizerName = "sgd",
+        tau: Tau = "batch",
+        activation: Activation = "relu",
+        bias: bool = False,
+        replicas: Sequence[int] = (),
+    ) -> None:
+        super().__init__()
+        self.alpha, self.loss_scale, self.objective, self.lr, self.tau_of = alpha, loss_scale, objective, lr, tau
+        self.activation = activation
+        shapes = [(fan_out, fan_in) for fan_in, fan_out in pairwise((classes, *hidden, classes))]
+        self.weights = nn.ParameterList(_uniform((*replicas, *shape), fan_in=shape[1]) for shape in shapes)
+        self.biases = nn.ParameterList(_uniform((*replicas, 1, out), fan_in=fan) for out, fan in shapes if bias)
+        adam = optimizer == "adam"
+        self.optimizer: torch.optim.Optimizer = (torch.optim.Adam if adam else torch.optim.SGD)(
+            self.parameters(), lr=lr or 0.0
+        )
+        self.tau: Tensor | None = None  # lengths of the last labelled batch, [*replicas, 1 or batch]
+
+    def forward(self, z: Float[Tensor, "*r b c"]) -> Float[Tensor, "*r b c"]:
+        """The raw output h(z); only its direction matters."""
+        last = len(self.weights) - 1
+        for index, weight in enumerate(self.weights):
+            z = z @ weight.mT
+            if len(self.biases):
+                z = z + self.biases[index]
+            if index < last:
+                z = _activate(z, self.activation)
+        return z
+
+    def learn(
+        self, z: Float[Tensor, "*r b c"], dz: Float[Tensor, "*r b c"], y: Int[Tensor, "*r b"], *, eta: float
+    ) -> Learned:
+        """One step of h on a labelled batch, and the length of its gradient for predictions to come.
+
+        ``dz`` is the gradient of the batch's mean loss, so its rows carry the factor 1/batch; ``eta`` is the host's
+        learning rate.
+        """
+        z, dz = z.detach(), dz.detach()
+        self.observe(dz)
+        output = self(z)
+        cosine = cosine_similarity(output, dz, dim=-1, eps=SMALLEST_NORM).mean(-1)
+        moved = _mean_cross_entropy(z - eta * self.rescale(output), y)
+        loss = self.loss_scale * (moved if self.objective == "fitness" else 1 - cosine)
+        self.optimizer.zero_grad()
+        loss.sum().backward()  # replicas share no weight, so the sum keeps them apart
+        for group in self.optimizer.param_groups:
+            group["lr"] = eta if self.lr is None else self.lr
+        self.optimizer.step()
+        assert self.tau is not None
+        gain = self._gain(z, output, y, eta)
+        return Learned(loss.detach(), gain, cosine.detach(), self.tau.mean(-1))
+
+    @torch.no_grad()
+    def _gain(self, z: Tensor, output: Tensor, y: Tensor, eta: float) -> Float[Tensor, "*r"]:
+        """In float64: at the published constants the gain is below float32's rounding of the loss."""
+        z = z.double()
+        return _mean_cross_entropy(z, y) - _mean_cross_entropy(z - eta * self.rescale(output).double(), y)
+
+    def observe(self, dz: Float[Tensor, "*r b c"]) -> None:
+        """Take the length of predictions from a labelled gradient, without learning from it."""
+        norms = torch.linalg.vector_norm(dz.detach(), dim=-1)
+        self.tau = norms if self.tau_of == "per_sample" else norms.mean(-1, keepdim=True)
+
+    @torch.no_grad()
+    def predict(self, z: Float[Tensor, "*r u c"]) -> Float[Tensor, "*r u c"]:
+        """Predicted gradient with respect to unlabelled logits: rows of length alpha * tau."""
+        return self.rescale(self(z.detach()))
+
+    def backward(self, z: Float[Tensor, "*r u c"]) -> None:
+        """Back-propagate the prediction from ``z`` as if it were dloss/dz; adds to the host's parameter gradients."""
+        z.backward(self.predict(z))
+
+    def rescale(self, output: Float[Tensor, "*r b c"]) -> Float[Tensor, "*r b c"]:
+        """Rows of any output brought to length alpha * tau; zero rows stay zero."""
+        if self.tau is None:
+            raise RuntimeError("call learn() on a labelled batch first: it sets the length of a predicted gradient")
+        if self.tau.shape[-1] not in (1, output.shape[-2]):
+            raise ValueError(
+                f"tau per sample needs as many unlabelled as labelled images, "
+                f"got {output.shape[-2]} and {self.tau.shape[-1]}"
+            )
+        norms = torch.linalg.vector_norm(output, dim=-1, keepdim=True).clamp_min(SMALLEST_NORM)
+        rescaled: Tensor = self.alpha * self.tau.unsqueeze(-1) * output / norms
+        return rescaled
+
+
+def _uniform(shape: tuple[int, ...], *, fan_in: int) -> nn.Parameter:
+    bound = 1 / math.sqrt(fan_in)  # the framework's default for linear layers
+    return nn.Parameter(torch.empty(shape).uniform_(-bound, bound))
+
+
+def _activate(z: Tensor, name: Activation) -> Tensor:
+    match name:
+        case "relu":
+            return z.relu()
+        case "tanh":
+            return tanh(z)
+        case "none":
+            return z
+
+
+def _mean_cross_entropy(z: Float[Tensor, "*r b c"], y: Int[Tensor, "*r b"]) -> Float[Tensor, "*r"]:
+    losses = cross_entropy(z.flatten(0, -2), y.flatten(), reduction="none")
+    return losses.view(y.shape).mean(-1)

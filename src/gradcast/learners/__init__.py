@@ -1,0 +1,7 @@
+"""Continual learners: what each remembers and what it does to the gradient."""
+
+from gradcast.learners.dcl import ReferenceDirection, dcl
+from gradcast.learners.finetune import Finetune
+from gradcast.learners.gem import Gem
+
+__all__ = ["Finetune", "Gem", "ReferenceDirection", "dcl"]

@@ -1,0 +1,78 @@
+"""The only loop: a stream, step by step, with an evaluation of all tasks before it and after each task."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from gradcast.core import Metrics
+from gradcast.errors import GradcastError
+from gradcast.evaluate import Evaluator
+from gradcast.signals.policy import Draws
+from gradcast.step import Step
+from gradcast.streams.stream import Stream
+
+
+class Observer(Protocol):
+    """Who wants to know how the run goes: the store, the progress bar."""
+
+    def stepped(self, step: int, task: int, metrics: Metrics) -> None:
+        """A step is done."""
+        ...
+
+    def evaluated(self, tasks_done: int, accuracy: Float[Tensor, "r tasks"]) -> None:
+        """A row of the accuracy matrix is known."""
+        ...
+
+
+@dataclass(frozen=True)
+class Loop:
+    """Everything one run of R seeds needs."""
+
+    stream: Stream
+    step: Step
+    evaluator: Evaluator
+    seeds: Sequence[int]
+    batch: int
+    epochs: int
+    draws: Draws | None = None
+
+    def run(self, observers: Sequence[Observer]) -> None:
+        """Train on all tasks once in order."""
+        model, count = self.step.model, 0
+        self._evaluate(0, observers)
+        for task in range(len(self.stream.tasks)):
+            batches = self.stream.batches(
+                task,
+                self.seeds,
+                batch=self.batch,
+                epochs=self.epochs,
+                device=model.theta.device,
+                dtype=model.theta.dtype,
+            )
+            for batch in batches:
+                unlabelled = self.draws.next() if self.draws is not None else None
+                metrics = self.step(batch, unlabelled)
+                self._check(metrics, count, task)
+                for observer in observers:
+                    observer.stepped(count, task, metrics)
+                count += 1
+            self._evaluate(task + 1, observers)
+
+    def _evaluate(self, tasks_done: int, observers: Sequence[Observer]) -> None:
+        accuracy = self.evaluator(self.step.model).cpu()
+        for observer in observers:
+            observer.evaluated(tasks_done, accuracy)
+
+    def _check(self, metrics: Metrics, step: int, task: int) -> None:
+        """Stop at the first loss that is not a number; the weights are lost then."""
+        finite = torch.isfinite(metrics["loss"])
+        if not finite.all():
+            seed = self.seeds[int((~finite).nonzero()[0])]
+            raise GradcastError(
+                f"the loss is not finite at step {step} (task {task}, seed {seed}): training diverged; "
+                "lower learner.lr, signal.alpha or policy.p"
+            )

@@ -1,0 +1,98 @@
+"""The result of a run, as a pure function of its directory."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from gradcast.measures import Measures, measure
+from gradcast.statistics import Interval, Paired, compare, interval
+from gradcast.store import RunDirectory
+
+NAMES = list(Measures.__dataclass_fields__)
+
+
+@dataclass(frozen=True)
+class RowResult:
+    """One row over its seeds."""
+
+    name: str
+    label: str
+    seeds: list[int]
+    matrices: Float[np.ndarray, "seeds rows tasks"]
+    measures: list[Measures]  # one a seed
+    diagnostics: dict[str, Interval]
+    paired: Paired | None  # against the first row; None for the first row itself
+
+    def over_seeds(self, name: str) -> Interval:
+        """Mean and interval of one measure."""
+        return interval([getattr(measures, name) for measures in self.measures])
+
+    def acc(self) -> list[float]:
+        """ACC of every seed, in per cent."""
+        return [100 * measures.acc for measures in self.measures]
+
+    def as_dict(self) -> dict[str, object]:
+        """For result.json and --json."""
+        return {
+            "name": self.name,
+            "label": self.label,
+            "measures": {name: vars(self.over_seeds(name)) for name in NAMES},
+            "seeds": {str(s): m.as_dict() for s, m in zip(self.seeds, self.measures, strict=True)},
+            "diagnostics": {name: vars(value) for name, value in self.diagnostics.items()},
+            "against_first_row": self.paired.as_dict() if self.paired else None,
+        }
+
+
+def read(directory: RunDirectory) -> list[RowResult]:
+    """All finished rows, in the order of the specification; each later row is compared with the first."""
+    spec = directory.spec
+    results: list[RowResult] = []
+    for row in spec.rows:
+        if not directory.finished(row.name):
+            continue
+        matrices = np.stack([directory.accuracy(row.name, seed) for seed in spec.seeds])
+        measures = [measure(matrix) for matrix in matrices]
+        logs = [diagnose(directory.metrics(row.name, seed)) for seed in spec.seeds]
+        diagnostics = {name: interval([log[name] for log in logs]) for name in logs[0]}
+        acc = [100 * m.acc for m in measures]
+        first = results[0].acc() if results and results[0].name == spec.rows[0].name else None
+        paired = compare(acc, first) if first else None
+        results.append(RowResult(row.name, row.label, spec.seeds, matrices, measures, diagnostics, paired))
+    return results
+
+
+def diagnose(lines: Sequence[dict[str, float]]) -> dict[str, float]:
+    """What the signal did, over all steps of one replica."""
+    found = {
+        "training_loss": _mean(lines, "loss"),
+        "projection_rate": _mean(lines, "projected"),
+        "tau": _mean(lines, "tau"),
+        "fitness_gain": _mean(lines, "gain"),
+        "cosine": _mean(lines, "cosine"),
+        "cosine_last_tenth": _mean(lines[-max(len(lines) // 10, 1) :], "cosine"),
+        "pseudo_ratio_median": _median(lines, "pseudo_ratio"),
+        "learner_movement": _last(lines, "movement"),
+        "unlabelled_images": float(sum(_values(lines, "unlabelled"))) if _values(lines, "unlabelled") else None,
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _values(lines: Sequence[dict[str, float]], key: str) -> list[float]:
+    return [line[key] for line in lines if isinstance(line.get(key), float | int)]
+
+
+def _mean(lines: Sequence[dict[str, float]], key: str) -> float | None:
+    values = _values(lines, key)
+    return float(np.mean(values)) if values else None
+
+
+def _median(lines: Sequence[dict[str, float]], key: str) -> float | None:
+    values = _values(lines, key)
+    return float(np.median(values)) if values else None
+
+
+def _last(lines: Sequence[dict[str, float]], key: str) -> float | None:
+    values = _values(lines, key)
+    return values[-1] if values else None

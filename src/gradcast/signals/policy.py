@@ -1,0 +1,69 @@
+"""When unlabelled images are used, and which."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+
+from gradcast.core import Unlabelled
+from gradcast.randomness import numpy_generator
+from gradcast.replicas import Statistics
+from gradcast.streams.pool import Pool
+
+Update = Literal["joint", "sequential"]
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Every signal obeys the same one.
+
+    p: probability that a step uses an unlabelled batch. start: first step that may. batch: images in it.
+    update: "joint" adds the signal's gradient to the labelled one before a single step; "sequential" steps twice.
+    project: whether the learner's constraints apply to the signal's gradient too, or only to the labelled one.
+    batchnorm: what the unlabelled pass does to BatchNorm statistics.
+    """
+
+    p: float = 0.15
+    start: int = 0
+    batch: int = 4
+    update: Update = "joint"
+    project: bool = True
+    batchnorm: Statistics = "update"
+
+
+class Draws:
+    """Each replica's own coin and its own walk through the pool.
+
+    The pool is shuffled without replacement and cycled. A batch that reaches the end of a pass goes on with the next
+    shuffle, so that every batch is full and replicas stay together.
+    """
+
+    def __init__(self, pool: Pool, policy: Policy, seeds: Sequence[int]) -> None:
+        self.pool, self.policy = pool, policy
+        self.coins = [numpy_generator(seed, "policy") for seed in seeds]
+        self.shuffles = [numpy_generator(seed, "pool") for seed in seeds]
+        self.queues = [np.empty(0, dtype=np.int64) for _ in seeds]
+        self.last = np.zeros((len(seeds), policy.batch), dtype=np.int64)
+        self.step = 0
+
+    def next(self) -> Unlabelled | None:
+        """The unlabelled batches of the coming step, or None when no replica draws one."""
+        step, policy = self.step, self.policy
+        self.step += 1
+        if step < policy.start or policy.p == 0:  # no random number is taken before the start
+            return None
+        used = np.array([coin.random() < policy.p for coin in self.coins])
+        for replica in np.flatnonzero(used):
+            self.last[replica] = self._take(int(replica))
+        if not used.any():
+            return None
+        return Unlabelled(self.pool.images(self.last), torch.from_numpy(used).to(self.pool.device))
+
+    def _take(self, replica: int) -> np.ndarray:
+        while len(self.queues[replica]) < self.policy.batch:
+            again = self.shuffles[replica].permutation(len(self.pool))
+            self.queues[replica] = np.concatenate([self.queues[replica], again])
+        taken, self.queues[replica] = np.split(self.queues[replica], [self.policy.batch])
+        return taken

@@ -1,0 +1,202 @@
+"""The specification of a run: one validated description, written in TOML or built in Python.
+
+Unknown keys are errors that name the key and the nearest valid one.
+"""
+
+from collections import Counter
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from gradcast.gradients.learner import Activation, Objective, OptimizerName, Tau
+from gradcast.networks.mlp import Norm
+from gradcast.replicas import Statistics
+from gradcast.signals.policy import Policy, Update
+from gradcast.signals.predicted import Directions
+from gradcast.streams.pool import Scale
+from gradcast.streams.scenarios import Scenario
+
+Positive = Annotated[int, Field(ge=1)]
+Natural = Annotated[int, Field(ge=0)]
+Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Probability = Annotated[float, Field(ge=0, le=1)]
+
+
+class Table(BaseModel):
+    """A table of the specification: frozen, no unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+
+
+class StreamSpec(Table):
+    """Which labelled tasks, in which portions."""
+
+    source: Literal["digits", "mnist"] = "digits"
+    scenario: Scenario = "rotated"
+    tasks: Positive = 10
+    classes_per_task: Positive | Literal["even"] = "even"  # split only
+    samples: Positive | Literal["all"] = "all"  # labelled images a task
+    batch: Positive = 10
+    epochs: Positive = 1
+    data_seed: int = 0  # angles, permutations and splits; the same for all seeds
+
+
+class ModelSpec(Table):
+    """The network."""
+
+    name: Literal["mlp"] = "mlp"
+    hidden: list[Positive] = [100, 100]
+    norm: Norm = "none"
+    heads: Literal["auto", "shared", "masked"] = "auto"  # auto: masked for split, shared otherwise
+
+
+class FinetuneSpec(Table):
+    """Plain SGD."""
+
+    name: Literal["finetune"]
+    lr: Rate = 0.1
+
+
+class GemSpec(Table):
+    """Gradient episodic memory."""
+
+    name: Literal["gem"] = "gem"
+    lr: Rate = 0.1
+    memory: Positive = 256  # samples kept a task
+    margin: Weight = 0.5
+    qp_eps: Weight = 0.0
+
+
+class DclSpec(Table):
+    """GEM with a reference direction."""
+
+    name: Literal["dcl"]
+    lr: Rate = 0.1
+    memory: Positive = 256
+    margin: Weight = 0.5
+    qp_eps: Weight = 0.0
+    interval: Natural = 10
+    sign: Literal[1, -1] = 1
+
+
+class NoSignalSpec(Table):
+    """Labelled images alone."""
+
+    name: Literal["none"] = "none"
+
+
+class PredictedSpec(Table):
+    """Predicted gradients; see ``GradientLearner`` for the meaning of each."""
+
+    name: Literal["predicted"]
+    hidden: list[Positive] = [64, 16]
+    alpha: Weight = 0.001
+    loss_scale: Weight = 0.3
+    objective: Objective = "fitness"
+    tau: Tau = "batch"
+    optimizer: OptimizerName = "sgd"
+    lr: Rate | Literal["learner"] = "learner"  # step size of h; the published code takes the learner's
+    activation: Activation = "relu"
+    bias: bool = False
+    directions: Directions = "learned"
+
+
+class PolicySpec(Table):
+    """When the signal is used."""
+
+    p: Probability = 0.15
+    start: Natural = 0
+    batch: Positive = 4
+    update: Update = "joint"
+    project: bool = True
+    batchnorm: Statistics = "update"
+
+    def policy(self) -> Policy:
+        """The same, for the step."""
+        return Policy(**self.model_dump())
+
+
+class PatchesSpec(Table):
+    """Crops of two photographs that ship with scikit-learn."""
+
+    name: Literal["patches"] = "patches"
+    count: Positive = 2000
+    scale: Scale = "labelled"
+
+
+class FolderSpec(Table):
+    """Any folder of images."""
+
+    name: Literal["folder"]
+    path: str
+    limit: Positive | Literal["all"] = "all"  # read only so many
+    scale: Scale = "labelled"
+
+
+class EvaluationSpec(Table):
+    """How accuracy is counted."""
+
+    drop_last: bool = False  # the published code never looks at a test set's last image and counts it as wrong
+
+
+LearnerSpec = Annotated[FinetuneSpec | GemSpec | DclSpec, Field(discriminator="name")]
+SignalSpec = Annotated[NoSignalSpec | PredictedSpec, Field(discriminator="name")]
+PoolSpec = Annotated[PatchesSpec | FolderSpec, Field(discriminator="name")]
+
+
+# The choices by name, for messages and for rows that change a name.
+CHOICES: dict[str, dict[str, type[Table]]] = {
+    "learner": {"finetune": FinetuneSpec, "gem": GemSpec, "dcl": DclSpec},
+    "signal": {"none": NoSignalSpec, "predicted": PredictedSpec},
+    "pool": {"patches": PatchesSpec, "folder": FolderSpec},
+}
+
+
+class Setting(Table):
+    """Everything that makes one row of results."""
+
+    stream: StreamSpec = StreamSpec()
+    model: ModelSpec = ModelSpec()
+    learner: LearnerSpec = GemSpec()
+    signal: SignalSpec = NoSignalSpec()
+    policy: PolicySpec = PolicySpec()
+    pool: PoolSpec = PatchesSpec()
+    evaluation: EvaluationSpec = EvaluationSpec()
+
+    @model_validator(mode="after")
+    def _tau_per_sample_pairs_images(self) -> Self:
+        if isinstance(self.signal, PredictedSpec) and self.signal.tau == "per_sample":
+            short = self.stream.samples == "all" or self.stream.samples % self.stream.batch
+            if self.policy.batch != self.stream.batch or short:
+                raise ValueError(
+                    "signal.tau = 'per_sample' pairs labelled and unlabelled images: "
+                    "set policy.batch equal to stream.batch, and stream.samples to a multiple of it"
+                )
+        return self
+
+
+class Row(Table):
+    """A labelled setting; the first row of a run is the base the others are compared with."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
+    label: str
+    setting: Setting
+
+
+class Spec(Table):
+    """A run: rows that share seeds."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
+    title: str = ""
+    seeds: Annotated[list[Natural], Field(min_length=1)] = [0, 1, 2, 3, 4]
+    dtype: Literal["float32", "float64"] = "float32"
+    rows: Annotated[list[Row], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _names_and_seeds_are_distinct(self) -> Self:
+        for what, values in (("seed", map(str, self.seeds)), ("row", (row.name for row in self.rows))):
+            most, times = Counter(values).most_common(1)[0]
+            if times > 1:
+                raise ValueError(f"{what} {most!r} appears {times} times; each may appear once")
+        return self

@@ -1,0 +1,196 @@
+"""Specifications as text: TOML files, presets, ``--set key=value``, and errors a person can act on."""
+
+import json
+import tomllib
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from gradcast.errors import GradcastError
+from gradcast.spec import CHOICES, Row, Setting, Spec
+
+Raw = dict[str, Any]
+DEFAULT_NAMES = {"learner": "gem", "signal": "none", "pool": "patches"}
+HEADER = [key for key in Spec.model_fields if key != "rows"]
+TABLES = list(Setting.model_fields)
+
+
+def presets() -> dict[str, str]:
+    """Every preset with its title."""
+    found = sorted(files("gradcast").joinpath("presets").iterdir(), key=lambda entry: entry.name)
+    texts = {entry.name.removesuffix(".toml"): entry.read_text() for entry in found if entry.name.endswith(".toml")}
+    return {name: tomllib.loads(text)["title"] for name, text in texts.items()}
+
+
+def load(name: str, settings: Iterable[str] = ()) -> Spec:
+    """A preset by name or a TOML file by path, with ``key=value`` settings applied on top."""
+    path = Path(name)
+    if path.suffix == ".toml" or path.is_file():
+        text = _read(path)
+    elif name in presets():
+        text = files("gradcast").joinpath("presets", f"{name}.toml").read_text()
+    else:
+        raise GradcastError(f"there is no preset or file {name!r}{_nearest(name, presets())}")
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise GradcastError(f"{name} is not valid TOML: {error}") from None
+    raw.setdefault("name", path.stem.lower().replace(" ", "-"))
+    for setting in settings:
+        raw = _assign(raw, setting)
+    return parse(raw)
+
+
+def parse(raw: Mapping[str, Any]) -> Spec:
+    """A specification from nested tables: common ones on top, and a list ``row`` of what differs."""
+    for key in raw:
+        if key not in (*HEADER, *TABLES, "row"):
+            raise GradcastError(f"unknown key {key!r}{_nearest(key, [*HEADER, *TABLES, 'row'])}")
+    rows = raw.get("row", [{"name": "run"}])
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise GradcastError("'row' must be a list of tables; write each as [[row]]")
+    common = _merge({table: {"name": name} for table, name in DEFAULT_NAMES.items()}, _tables(raw))
+    parsed = [_row(row, index, common) for index, row in enumerate(rows)]
+    try:
+        return Spec.model_validate({key: raw[key] for key in HEADER if key in raw} | {"rows": parsed})
+    except ValidationError as error:
+        raise GradcastError(_explain(error.errors()[0])) from None
+
+
+def dump(spec: Spec) -> str:
+    """TOML that parses back to the same specification: the first row's tables, then what differs in the others."""
+    lines = [f"{key} = {_value(getattr(spec, key))}" for key in HEADER]
+    common = spec.rows[0].setting.model_dump()
+    for table, content in common.items():
+        lines += ["", f"[{table}]", *(f"{key} = {_value(value)}" for key, value in content.items())]
+    for row in spec.rows:
+        lines += ["", "[[row]]", f"name = {_value(row.name)}", f"label = {_value(row.label)}"]
+        for table, content in row.setting.model_dump().items():
+            renamed = content.get("name") != common[table].get("name")
+            changed = {key: value for key, value in content.items() if renamed or value != common[table][key]}
+            lines += [f"{table}.{key} = {_value(value)}" for key, value in changed.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _row(raw: Raw, index: int, common: Raw) -> Row:
+    for key in raw:
+        if key not in ("name", "label", *TABLES):
+            raise GradcastError(f"unknown key 'row.{key}'{_nearest(key, ['name', 'label', *TABLES])}")
+    name = raw.get("name", f"row-{index}")
+    try:
+        setting = Setting.model_validate(_merge(common, _tables(raw)))
+        return Row(name=name, label=raw.get("label", name), setting=setting)
+    except ValidationError as error:
+        raise GradcastError(_explain(error.errors()[0])) from None
+
+
+def _tables(raw: Mapping[str, Any]) -> Raw:
+    found = {key: raw[key] for key in TABLES if key in raw}
+    for key, value in found.items():
+        if not isinstance(value, dict):
+            raise GradcastError(f"{key!r} must be a table; write [{key}] or {key}.KEY = VALUE")
+    return found
+
+
+def _merge(base: Raw, change: Raw) -> Raw:
+    """Tables of ``base`` with the keys of ``change``; a new name keeps what the newly named choice also has."""
+    merged = {table: dict(content) for table, content in base.items()}
+    for table, content in change.items():
+        inherited = merged.get(table, {})
+        renamed = CHOICES.get(table, {}).get(content["name"]) if "name" in content else None
+        if renamed is not None:
+            inherited = {key: value for key, value in inherited.items() if key in renamed.model_fields}
+        merged[table] = inherited | content
+    return merged
+
+
+def _assign(raw: Raw, setting: str) -> Raw:
+    """The raw tables with ``table.key=value`` (or ``row.NAME.table.key=value``) applied."""
+    key, equals, text = setting.partition("=")
+    parts = key.strip().split(".")
+    if not equals or not all(parts):
+        raise GradcastError(f"--set {setting!r} is not KEY=VALUE, as in --set stream.tasks=5")
+    if parts[0] == "row" and len(parts) > 2:
+        rows = raw.get("row", [])
+        names = [row.get("name", f"row-{index}") for index, row in enumerate(rows)]
+        if parts[1] not in names:
+            raise GradcastError(f"there is no row {parts[1]!r}{_nearest(parts[1], names)}")
+        rest = ".".join(parts[2:]) + "=" + text
+        return raw | {
+            "row": [_assign(row, rest) if name == parts[1] else row for row, name in zip(rows, names, strict=True)]
+        }
+    if len(parts) == 1:
+        return raw | {parts[0]: _literal(text)}
+    if len(parts) > 2 or parts[0] not in TABLES:
+        raise GradcastError(f"unknown key {key.strip()!r}{_nearest(parts[0], TABLES)}")
+    before = {parts[0]: raw.get(parts[0], {})}
+    return raw | _merge(before, {parts[0]: {parts[1]: _literal(text)}})
+
+
+def _literal(text: str) -> object:
+    """A TOML value; a bare word is a string."""
+    try:
+        value: object = tomllib.loads(f"value = {text.strip()}")["value"]
+        return value
+    except tomllib.TOMLDecodeError:
+        return text.strip()
+
+
+def _explain(error: ErrorDetails) -> str:
+    """One sentence for one validation error."""
+    location = [str(part) for part in error["loc"]]
+    chosen = (
+        location.pop(1)
+        if len(location) > 1 and location[0] in CHOICES and location[1] in CHOICES[location[0]]
+        else None
+    )
+    key = ".".join(location[:2])
+    match error["type"]:
+        case "extra_forbidden":
+            known = _fields(location[0], chosen)
+            where = f" ({location[0]} {chosen!r})" if chosen else ""
+            return f"unknown key {key!r}{where}{_nearest(location[-1], known, prefix=location[0] + '.')}"
+        case "union_tag_invalid":
+            name = str(error["input"].get("name"))
+            return f"{key}.name = {name!r} is unknown{_nearest(name, CHOICES[location[0]])}"
+        case "literal_error":
+            return f"{key} = {error['input']!r} is not valid; it must be {error['ctx']['expected']}"
+        case "value_error":
+            return str(error["ctx"]["error"])
+        case "missing":
+            return f"{key} is missing; set it, as in --set {key}=VALUE"
+        case _:
+            return f"{key} = {error['input']!r} is not valid: {error['msg'][0].lower()}{error['msg'][1:]}"
+
+
+def _fields(table: str, chosen: str | None) -> list[str]:
+    if chosen is not None:
+        return list(CHOICES[table][chosen].model_fields)
+    model = Setting.model_fields[table].annotation
+    return list(getattr(model, "model_fields", {}))
+
+
+def _nearest(word: str, known: Iterable[str], prefix: str = "") -> str:
+    options = list(known)
+    close = get_close_matches(word, options, n=1, cutoff=0.5)
+    return f"; did you mean {prefix + close[0]!r}?" if close else f"; known: {', '.join(options)}"
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except FileNotFoundError:
+        raise GradcastError(
+            f"the specification {path} does not exist; name a preset ({', '.join(presets())}) or a TOML file"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise GradcastError(f"the specification {path} cannot be read: {error}") from None
+
+
+def _value(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False) if not isinstance(value, float) else repr(value)

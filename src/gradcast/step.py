@@ -1,0 +1,92 @@
+"""One training step: the only place where learner and signal meet."""
+
+from dataclasses import dataclass, field
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from gradcast.core import Batch, Labelled, Learner, Metrics, Signal, Unlabelled
+from gradcast.replicas import Replicas
+from gradcast.signals.policy import Policy
+
+
+@dataclass
+class Step:
+    """Labelled gradient, the signal's gradient, the learner's constraint, SGD.
+
+    The order of the passes (memories, labelled, unlabelled) is behaviour: BatchNorm's running statistics see it.
+    """
+
+    model: Replicas
+    learner: Learner
+    lr: float
+    signal: Signal | None = None
+    policy: Policy = field(default_factory=Policy)
+
+    def __call__(self, batch: Batch, unlabelled: Unlabelled | None = None) -> Metrics:
+        """Train on one labelled batch and, where there is one, an unlabelled batch."""
+        self.learner.begin(self.model, batch)
+        labelled, gradient, loss = self._labelled(batch)
+        metrics: Metrics = {"loss": loss}
+        if self.signal is not None:
+            metrics |= self.signal.learn(labelled)
+            metrics["unlabelled"] = _images(unlabelled, loss)
+        if self.signal is None or unlabelled is None:
+            metrics["projected"] = self._descend(gradient)
+        elif self.policy.update == "joint":
+            metrics |= self._joint(gradient, unlabelled, batch.task)
+        else:
+            metrics |= self._sequential(gradient, unlabelled, batch.task)
+        self.learner.end(self.model)
+        return metrics
+
+    def _labelled(self, batch: Batch) -> tuple[Labelled, Float[Tensor, "r p"], Float[Tensor, " r"]]:
+        theta = self.model.theta.detach().requires_grad_()
+        z = self.model.logits(theta, batch.x, batch.task)
+        losses = cross_entropy(z.flatten(0, 1), batch.y.flatten(), reduction="none").view(batch.y.shape)
+        loss = losses.mean(1)
+        dz, gradient = torch.autograd.grad(loss.sum(), (z, theta))
+        return Labelled(z.detach(), dz, batch.y, self.lr), gradient, loss.detach()
+
+    def _joint(self, gradient: Tensor, unlabelled: Unlabelled, task: int) -> Metrics:
+        pseudo = self._pseudo(unlabelled, task)
+        metrics = _shares(pseudo, gradient, unlabelled)
+        if self.policy.project:
+            return metrics | {"projected": self._descend(gradient + pseudo)}
+        constrained, projected = self.learner.constrain(gradient)
+        self.model.step(constrained + pseudo, self.lr)
+        return metrics | {"projected": projected}
+
+    def _sequential(self, gradient: Tensor, unlabelled: Unlabelled, task: int) -> Metrics:
+        """Two updates; the second sees the logits of the updated model, and this step's constraints once more."""
+        projected = self._descend(gradient)
+        pseudo = self._pseudo(unlabelled, task)
+        metrics = _shares(pseudo, gradient, unlabelled)
+        if self.policy.project:
+            projected = projected | self._descend(pseudo)
+        else:
+            self.model.step(pseudo, self.lr)
+        return metrics | {"projected": projected}
+
+    def _pseudo(self, unlabelled: Unlabelled, task: int) -> Float[Tensor, "r p"]:
+        assert self.signal is not None
+        gradient = self.signal.gradient(self.model, unlabelled, task)
+        return torch.where(unlabelled.used.unsqueeze(1), gradient, 0.0)
+
+    def _descend(self, gradient: Tensor) -> Tensor:
+        constrained, projected = self.learner.constrain(gradient)
+        self.model.step(constrained, self.lr)
+        return projected
+
+
+def _images(unlabelled: Unlabelled | None, like: Tensor) -> Float[Tensor, " r"]:
+    """How many unlabelled images each replica uses in this step."""
+    return torch.zeros_like(like) if unlabelled is None else unlabelled.used.to(like.dtype) * unlabelled.x.shape[1]
+
+
+def _shares(pseudo: Tensor, gradient: Tensor, unlabelled: Unlabelled) -> Metrics:
+    """How much the signal weighs beside the labels; not a number where the replica used no unlabelled batch."""
+    ratio = pseudo.norm(dim=1) / gradient.norm(dim=1).clamp_min(torch.finfo(gradient.dtype).tiny)
+    return {"pseudo_ratio": torch.where(unlabelled.used, ratio, torch.nan)}
