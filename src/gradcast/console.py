@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -40,7 +39,7 @@ class ProgressDisplay:
             console=console,
         )
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "ProgressDisplay":
         self.progress.start()
         return self
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -16,6 +16,7 @@ from gradcast.step import Step
 from gradcast.streams.stream import Stream
 
 
+@runtime_checkable
 class Observer(Protocol):
     """Who wants to know how the run goes: the store, the progress bar."""
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 from torch.nn.functional import cross_entropy
@@ -101,30 +101,28 @@ class Replicas:
     def _loss(self, theta: Tensor, buffers: dict[str, Tensor], x: Tensor, y: Tensor, task: Tensor) -> Tensor:
         return cross_entropy(self.heads.columns_at(self._call(theta, buffers, x), task), y)
 
-    def _fold(self, name: str, after: Float[Tensor, "r k *any"]) -> Tensor:
+    def _fold(self, name: str, after: Shaped[Tensor, "r k *any"]) -> Shaped[Tensor, "r *any"]:
         """Running statistic after k passes in order, from k passes that each started at the present one.
 
         A pass maps ``s`` to ``(1 - m) s + m b``; from its result and ``s`` comes ``m b``, and the passes compose to a
         weighted sum.
         """
-        before = self.buffers[name]
+        before, momentum = self.buffers[name], _momentum(self.module, name)
         if not before.is_floating_point():  # num_batches_tracked counts
             return before + (after - before.unsqueeze(1)).sum(1)
-        keep = 1 - _momentum(self.module, name)
+        if momentum is None:  # not a running statistic: a constant of the network
+            return after[:, -1]
+        keep = 1 - momentum
         passes = after.shape[1]
         weights = keep ** torch.arange(passes - 1, -1, -1, dtype=before.dtype, device=before.device)
         added = after - keep * before.unsqueeze(1)
         return keep**passes * before + torch.einsum("k,rk...->r...", weights, added)
 
 
-def _momentum(module: nn.Module, buffer: str) -> float:
+def _momentum(module: nn.Module, buffer: str) -> float | None:
     owner = module.get_submodule(buffer.rpartition(".")[0])
     momentum = getattr(owner, "momentum", None)
-    if not isinstance(momentum, float):
-        raise TypeError(
-            f"buffer {buffer!r} is updated by a {type(owner).__name__} without a momentum; use BatchNorm with one"
-        )
-    return momentum
+    return momentum if isinstance(momentum, float) else None
 
 
 def _moved(buffer: Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:

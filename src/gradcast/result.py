@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from gradcast.measures import Measures, measure
 from gradcast.statistics import Interval, Paired, compare, interval
-from gradcast.store import RunDirectory
+from gradcast.store import Line, RunDirectory
 
 NAMES = list(Measures.__dataclass_fields__)
 
@@ -63,7 +63,7 @@ def read(directory: RunDirectory) -> list[RowResult]:
     return results
 
 
-def diagnose(lines: Sequence[dict[str, float]]) -> dict[str, float]:
+def diagnose(lines: Sequence[Line]) -> dict[str, float]:
     """What the signal did, over all steps of one replica."""
     found = {
         "training_loss": _mean(lines, "loss"),
@@ -79,20 +79,21 @@ def diagnose(lines: Sequence[dict[str, float]]) -> dict[str, float]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _values(lines: Sequence[dict[str, float]], key: str) -> list[float]:
-    return [line[key] for line in lines if isinstance(line.get(key), float | int)]
+def _values(lines: Sequence[Line], key: str) -> list[float]:
+    found = (line.get(key) for line in lines)
+    return [float(value) for value in found if isinstance(value, float | int)]
 
 
-def _mean(lines: Sequence[dict[str, float]], key: str) -> float | None:
+def _mean(lines: Sequence[Line], key: str) -> float | None:
     values = _values(lines, key)
     return float(np.mean(values)) if values else None
 
 
-def _median(lines: Sequence[dict[str, float]], key: str) -> float | None:
+def _median(lines: Sequence[Line], key: str) -> float | None:
     values = _values(lines, key)
     return float(np.median(values)) if values else None
 
 
-def _last(lines: Sequence[dict[str, float]], key: str) -> float | None:
+def _last(lines: Sequence[Line], key: str) -> float | None:
     values = _values(lines, key)
     return values[-1] if values else None

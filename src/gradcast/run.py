@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 
@@ -21,6 +21,7 @@ from gradcast.streams.pool import Pool
 from gradcast.streams.stream import Stream
 
 
+@runtime_checkable
 class Display(Protocol):
     """Shows a run to a person."""
 

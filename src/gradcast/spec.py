@@ -4,7 +4,7 @@ Unknown keys are errors that name the key and the nearest valid one.
 """
 
 from collections import Counter
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -165,7 +165,7 @@ class Setting(Table):
     evaluation: EvaluationSpec = EvaluationSpec()
 
     @model_validator(mode="after")
-    def _tau_per_sample_pairs_images(self) -> Self:
+    def _tau_per_sample_pairs_images(self) -> "Setting":
         if isinstance(self.signal, PredictedSpec) and self.signal.tau == "per_sample":
             short = self.stream.samples == "all" or self.stream.samples % self.stream.batch
             if self.policy.batch != self.stream.batch or short:
@@ -194,7 +194,7 @@ class Spec(Table):
     rows: Annotated[list[Row], Field(min_length=1)]
 
     @model_validator(mode="after")
-    def _names_and_seeds_are_distinct(self) -> Self:
+    def _names_and_seeds_are_distinct(self) -> "Spec":
         for what, values in (("seed", map(str, self.seeds)), ("row", (row.name for row in self.rows))):
             most, times = Counter(values).most_common(1)[0]
             if times > 1:

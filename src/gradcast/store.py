@@ -28,6 +28,8 @@ from gradcast.errors import GradcastError
 from gradcast.spec import Spec
 from gradcast.specfile import dump, parse
 
+Line = dict[str, float | int | str]  # a logged step; infinities are words
+
 
 class RunDirectory:
     """The files of one run; its name carries a hash of the specification, so that two never mix."""
@@ -88,7 +90,7 @@ class RunDirectory:
             raise GradcastError(f"{file} cannot be read ({error}); delete {file.parent.parent} and run again") from None
         return table[:, 1:]
 
-    def metrics(self, row: str, seed: int) -> list[dict[str, float]]:
+    def metrics(self, row: str, seed: int) -> list[Line]:
         """The logged steps of one replica."""
         file = self.seed(row, seed) / "metrics.jsonl"
         try:

@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +40,6 @@ class TraceConfig(BaseModel):
     lr: float
     alpha: float = 0.0
     loss_scale: float = 1.0
-    learner_hidden: list[int] = []
     dcl_interval: int = 0
     dcl_sign: Literal[1, -1] = 1
 
@@ -78,52 +78,77 @@ def replay(path: Path) -> Replay:
 
 
 def _replay(path: Path, arrays: Arrays, config: TraceConfig) -> Replay:
-    step, signal = _build(arrays, config)
-    worst, where = 0.0, "nowhere"
+    gradient_learner = _gradient_learner(arrays, config)
+    step = _step(arrays, config, Predicted(gradient_learner) if config.predicted else None)
+    worst = Worst()
     projected: list[int] = []
-    steps = sum(key.startswith("x/") for key in arrays)
-    if not steps:
-        raise KeyError("x/000")
-    for index in range(steps):
+    for index in range(_steps(arrays)):
         key = f"{index:03d}"
         unlabelled = None
         if f"unlabelled/{key}" in arrays:
-            unlabelled = Unlabelled(_replica(arrays[f"unlabelled/{key}"], step), torch.tensor([True]))
+            unlabelled = Unlabelled(_replica(arrays[f"unlabelled/{key}"]), torch.tensor([True]))
         y = torch.from_numpy(arrays[f"y/{key}"]).long().unsqueeze(0)
-        metrics = step(Batch(_replica(arrays[f"x/{key}"], step), y, int(arrays[f"task/{key}"])), unlabelled)
+        metrics = step(Batch(_replica(arrays[f"x/{key}"]), y, int(arrays[f"task/{key}"])), unlabelled)
         projected.append(int(metrics["projected"]))
-        ours = {"params": step.model.theta[0], "learner": _flat(signal.learner)}
-        for name, value in ours.items():
-            if f"{name}/{key}" in arrays:
-                found = _relative(value, arrays[f"{name}/{key}"])
-                if not found <= worst:
-                    worst, where = found, f"{name} after step {index}"
-    if "batchnorm_running" in arrays:
-        running = [b[0].flatten() for name, b in step.model.buffers.items() if "running" in name]
-        found = _relative(torch.cat(running), arrays["batchnorm_running"])
-        if not found <= worst:
-            worst, where = found, "BatchNorm statistics"
-    if "projected" in arrays and projected != list(arrays["projected"]):
-        first = next(i for i, (a, b) in enumerate(zip(projected, arrays["projected"], strict=True)) if a != b)
-        worst, where = float("inf"), f"projection in step {first}"
-    return Replay(path, steps, worst, where, tolerance=1e-6 if step.model.buffers else 1e-9)
+        worst.add(step.model.theta[0], arrays.get(f"params/{key}"), f"params after step {index}")
+        worst.add(_flat(gradient_learner), arrays.get(f"learner/{key}"), f"learner after step {index}")
+    running = [buffer[0].flatten() for name, buffer in step.model.buffers.items() if "running" in name]
+    if running:
+        worst.add(torch.cat(running), arrays.get("batchnorm_running"), "BatchNorm statistics")
+    for index, (ours, theirs) in enumerate(zip(projected, arrays.get("projected", []), strict=False)):
+        if ours != theirs and worst.difference != float("inf"):
+            worst.difference, worst.where = float("inf"), f"projection in step {index}"
+    return Replay(path, len(projected), worst.difference, worst.where, tolerance=1e-6 if running else 1e-9)
 
 
-def _build(arrays: Arrays, config: TraceConfig) -> tuple[Step, Predicted]:
-    initial = [torch.from_numpy(arrays[key]) for key in sorted(k for k in arrays if k.startswith("init/"))]
+@dataclass
+class Worst:
+    """The largest relative difference so far, and where it was."""
+
+    difference: float = 0.0
+    where: str = "nowhere"
+
+    def add(self, ours: Tensor, recorded: np.ndarray | None, where: str) -> None:
+        """Compare with what the trace recorded, if it did: largest difference over largest weight."""
+        if recorded is None:
+            return
+        theirs = torch.from_numpy(recorded).double()
+        if ours.shape != theirs.shape:
+            raise ValueError(f"{theirs.numel()} numbers recorded for {where}, the network has {ours.numel()}")
+        found = float((ours - theirs).abs().max() / theirs.abs().max().clamp_min(1e-300))
+        if not found <= self.difference:  # also when it is not a number
+            self.difference, self.where = found, where
+
+
+def _steps(arrays: Arrays) -> int:
+    steps = sum(key.startswith("x/") for key in arrays)
+    if not steps or not any(key.startswith("params/") for key in arrays):
+        raise KeyError("x/000" if not steps else "params/000")
+    return steps
+
+
+def _step(arrays: Arrays, config: TraceConfig, signal: Predicted | None) -> Step:
+    initial = [torch.from_numpy(arrays[key]).double() for key in sorted(arrays) if key.startswith("init/")]
+    if not initial:
+        raise KeyError("init/000")
     network = _network(config, initial)
-    masked = "masked" in config.network
-    heads = Heads(config.classes_per_task, config.tasks, masked=masked)
     for parameter, value in zip(network.parameters(), initial, strict=True):
-        parameter.data = value.to(torch.float64)
+        parameter.data = value.view(parameter.shape)
+    heads = Heads(config.classes_per_task, config.tasks, masked="masked" in config.network)
     model = Replicas([network], heads, device=torch.device("cpu"), dtype=torch.float64)
-    learner = GradientLearner(
-        config.classes_per_task, config.learner_hidden, alpha=config.alpha, loss_scale=config.loss_scale, replicas=(1,)
-    ).double()
-    for index, weight in enumerate(learner.weights):
-        weight.data = torch.from_numpy(arrays[f"learner_init/{index}"]).unsqueeze(0)
-    signal = Predicted(learner)
-    return Step(model, _learner(config), config.lr, signal if config.predicted else None), signal
+    return Step(model, _learner(config), config.lr, signal)
+
+
+def _gradient_learner(arrays: Arrays, config: TraceConfig) -> GradientLearner:
+    keys = sorted((key for key in arrays if key.startswith("learner_init/")), key=lambda key: int(key.split("/")[1]))
+    if config.predicted and not keys:
+        raise KeyError("learner_init/0")
+    hidden = [arrays[key].shape[0] for key in keys[:-1]]
+    classes = config.classes_per_task
+    learner = GradientLearner(classes, hidden, alpha=config.alpha, loss_scale=config.loss_scale, replicas=(1,)).double()
+    for weight, key in zip(learner.weights, keys, strict=False):
+        weight.data = torch.from_numpy(arrays[key]).double().view(weight.shape)
+    return learner
 
 
 def _learner(config: TraceConfig) -> Learner:
@@ -145,25 +170,20 @@ def _network(config: TraceConfig, initial: list[Tensor]) -> nn.Module:
 
 
 def _load(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise GradcastError(f"the trajectory {path} does not exist")
+    if not zipfile.is_zipfile(path):
+        raise GradcastError(f"{path} is not an .npz archive, or it is cut off")
     try:
         with np.load(path, allow_pickle=False) as archive:
             return dict(archive)
-    except FileNotFoundError:
-        raise GradcastError(f"{path} does not exist") from None
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, AttributeError) as error:
-        raise GradcastError(f"{path} is not a readable .npz trajectory ({error})") from None
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise GradcastError(f"{path} cannot be read ({error})") from None
 
 
-def _replica(array: np.ndarray, step: Step) -> Tensor:
-    return torch.from_numpy(array).to(step.model.theta.dtype).unsqueeze(0)
+def _replica(array: np.ndarray) -> Tensor:
+    return torch.from_numpy(array).double().unsqueeze(0)
 
 
 def _flat(learner: GradientLearner) -> Tensor:
     return torch.cat([weight.detach()[0].flatten() for weight in learner.weights])
-
-
-def _relative(ours: Tensor, theirs: np.ndarray) -> float:
-    other = torch.from_numpy(theirs).double()
-    if ours.shape != other.shape:
-        raise ValueError(f"{tuple(other.shape)} weights recorded where the network has {tuple(ours.shape)}")
-    return float((ours - other).abs().max() / other.abs().max().clamp_min(1e-300))

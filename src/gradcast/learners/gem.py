@@ -1,7 +1,7 @@
 """Gradient episodic memory: no step may raise the loss on the memories of a past task."""
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float
@@ -13,6 +13,7 @@ from gradcast.memory import TaskMemory
 from gradcast.replicas import Replicas
 
 
+@runtime_checkable
 class Direction(Protocol):
     """One more row among GEM's constraints."""
 

@@ -1,0 +1,34 @@
+"""Shapes and types are checked at run time in all tests: the hook must be there before the package is imported."""
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+from jaxtyping import install_import_hook
+
+install_import_hook("gradcast", "beartype.beartype")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _threads() -> None:
+    torch.set_num_threads(2)
+
+
+@pytest.fixture(scope="session")
+def golden() -> Path:
+    """The folder of reference trajectories."""
+    return _folder("GRADCAST_GOLDEN", "the reference trajectories (gem_mlp.npz, ...)")
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """The folder of real datasets."""
+    return _folder("GRADCAST_DATA", "real datasets (mnist/, ...)")
+
+
+def _folder(variable: str, what: str) -> Path:
+    place = os.environ.get(variable)
+    if not place:
+        pytest.skip(f"set {variable} to the folder of {what} to run this")
+    return Path(place)

@@ -1,0 +1,58 @@
+import pytest
+import torch
+
+from gradcast.learners.dcl import ReferenceDirection, dcl
+from gradcast.memory import TaskMemory
+from gradcast.step import Step
+from tests.helpers import batch, replicas
+
+
+def timeline(interval: int, steps: list[int]) -> str:
+    """One sign a step: '-' no row, '0' a row of zeros, 'd' a displacement."""
+    model = replicas(1)
+    direction = ReferenceDirection(interval)
+    signs = ""
+    for task in steps:
+        direction.begin(task)
+        row = direction.row(model)
+        signs += "-" if row is None else "d" if row.any() else "0"
+        model.step(torch.ones_like(model.theta), 0.1)
+        direction.end(model)
+    return signs
+
+
+@pytest.mark.parametrize(
+    ("interval", "expected"),
+    [(4, "-0dd-0dd-0" + "-0dd-0dd"), (5, "-0ddd-0ddd" + "-0ddd-0d"), (10, "-0dddddddd" + "-0dddddd"), (0, "-0dddddddd-0dddddd")],
+)
+def test_timeline_across_a_task_change(interval: int, expected: str) -> None:
+    assert timeline(interval, [0] * 10 + [1] * 8) == expected
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_row_is_the_displacement_with_its_sign(sign: int) -> None:
+    model = replicas(2)
+    direction = ReferenceDirection(10, sign)  # type: ignore[arg-type]
+    direction.begin(0)
+    direction.end(model)
+    start = model.theta.clone()
+    model.step(torch.randn_like(model.theta), 0.1)
+    direction.begin(0)
+    row = direction.row(model)
+    assert row is not None
+    torch.testing.assert_close(row, sign * (model.theta - start))
+
+
+def test_dcl_constrains_by_one_row_more_than_gem_after_the_first_task() -> None:
+    model = replicas(1)
+    learner = dcl(TaskMemory(3, 8), interval=0, margin=0.5)
+    step = Step(model, learner, 0.1)
+    rows = []
+    for number in range(9):
+        data = batch(model, task=number // 3, seed=number)
+        learner.begin(model, data)
+        rows.append(0 if learner.rows is None else learner.rows.shape[1])
+        learner.memory = TaskMemory(3, 8) if number < 0 else learner.memory
+        learner.direction.count -= 1 if learner.direction is not None else 0  # type: ignore[union-attr]
+        step(data)
+    assert rows == [0, 0, 0, 1, 2, 2, 2, 3, 3]

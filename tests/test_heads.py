@@ -1,0 +1,29 @@
+import pytest
+import torch
+from torch.func import vmap
+
+from gradcast.heads import Heads
+
+
+def test_shared_head_gives_all_columns() -> None:
+    heads = Heads(3, tasks=4)
+    logits = torch.randn(2, 3)
+    assert heads.outputs == 3
+    assert heads.columns(logits, 2) is logits
+
+
+@pytest.mark.parametrize("task", [0, 1, 3])
+def test_masked_head_gives_the_tasks_columns(task: int) -> None:
+    heads = Heads(3, tasks=4, masked=True)
+    logits = torch.arange(24.0).view(2, 12)
+    expected = logits[:, 3 * task : 3 * task + 3]
+    assert heads.outputs == 12
+    assert torch.equal(heads.columns(logits, task), expected)
+    assert torch.equal(heads.columns_at(logits, torch.tensor(task)), expected)
+
+
+def test_columns_of_many_tasks_under_vmap() -> None:
+    heads = Heads(2, tasks=3, masked=True)
+    logits, tasks = torch.randn(3, 4, 6), torch.tensor([2, 0, 1])
+    found = vmap(heads.columns_at)(logits, tasks)
+    assert torch.equal(found, torch.stack([heads.columns(logits[i], int(t)) for i, t in enumerate(tasks)]))

@@ -1,0 +1,123 @@
+import copy
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from gradcast.heads import Heads
+from gradcast.networks.mlp import MLP
+from gradcast.replicas import Replicas
+from tests.helpers import CPU, batch, flat, replicas
+
+
+def own_module(model: Replicas, replica: int) -> nn.Module:
+    """An ordinary module with one replica's weights and buffers: the independent spelling."""
+    module = copy.deepcopy(model.module)
+    for name, value in (model.parameters(model.theta) | model.buffers).items():
+        target = dict(module.named_parameters()) | dict(module.named_buffers())
+        target[name].data.copy_(value[replica])
+    return module
+
+
+def loss_gradient(module: nn.Module, z: Tensor, y: Tensor) -> Tensor:
+    return torch.cat([g.flatten() for g in torch.autograd.grad(cross_entropy(z, y), list(module.parameters()))])
+
+
+def test_theta_is_the_modules_weights_in_order() -> None:
+    modules = [MLP([4, 3, 2]), MLP([4, 3, 2])]
+    expected = torch.stack([flat(module) for module in modules])
+    model = Replicas(modules, Heads(2), device=CPU, dtype=torch.float32)
+    assert torch.equal(model.theta, expected)
+    assert {name: tuple(v.shape) for name, v in model.parameters(model.theta).items()} == {
+        "layers.0.weight": (2, 3, 4),
+        "layers.0.bias": (2, 3),
+        "layers.2.weight": (2, 2, 3),
+        "layers.2.bias": (2, 2),
+    }
+
+
+@pytest.mark.parametrize("norm", ["none", "batch"])
+def test_logits_and_statistics_equal_each_module_alone(norm: str) -> None:
+    model = replicas(3, norm=norm)  # type: ignore[arg-type]
+    alone = [own_module(model, r).train() for r in range(3)]
+    data = batch(model)
+    found = model.logits(model.theta, data.x, 0)
+    expected = torch.stack([module(data.x[r]) for r, module in enumerate(alone)])
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    for name, buffer in model.buffers.items():
+        torch.testing.assert_close(buffer, torch.stack([dict(m.named_buffers())[name] for m in alone]))
+
+
+@pytest.mark.parametrize("statistics", ["separate", "frozen"])
+def test_other_policies_leave_running_statistics_alone(statistics: str) -> None:
+    model = replicas(2, norm="batch")
+    model.logits(model.theta, batch(model, seed=1).x, 0)
+    before = {name: buffer.clone() for name, buffer in model.buffers.items()}
+    data = batch(model)
+    module = own_module(model, 0).train(statistics == "separate")
+    found = model.logits(model.theta, data.x, 0, statistics=statistics)  # type: ignore[arg-type]
+    torch.testing.assert_close(found[0], module(data.x[0]))
+    assert all(torch.equal(before[name], model.buffers[name]) for name in before)
+
+
+def test_replicas_outside_used_keep_their_statistics() -> None:
+    model = replicas(2, norm="batch")
+    before = {name: buffer.clone() for name, buffer in model.buffers.items()}
+    model.logits(model.theta, batch(model).x, 0, used=torch.tensor([True, False]))
+    name = "layers.1.running_mean"
+    assert not torch.equal(before[name][0], model.buffers[name][0])
+    assert torch.equal(before[name][1], model.buffers[name][1])
+
+
+@pytest.mark.parametrize("norm", ["none", "batch"])
+@pytest.mark.parametrize("masked", [False, True])
+def test_task_gradients_equal_passes_one_after_another(norm: str, masked: bool) -> None:
+    heads = Heads(3, tasks=4, masked=masked)
+    model = replicas(2, heads=heads, norm=norm)  # type: ignore[arg-type]
+    alone = [own_module(model, r).train() for r in range(2)]
+    tasks = torch.tensor([2, 0, 1])
+    x = torch.randn(2, 3, 5, 6, dtype=torch.float64)
+    y = torch.randint(3, (2, 3, 5))
+    expected = torch.stack(
+        [
+            torch.stack(
+                [loss_gradient(m, heads.columns(m(x[r, k]), int(t)), y[r, k]) for k, t in enumerate(tasks.tolist())]
+            )
+            for r, m in enumerate(alone)
+        ]
+    )
+    found = model.task_gradients(x, y, tasks)
+    torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-12)
+    for name, buffer in model.buffers.items():  # folded in the order of the tasks
+        torch.testing.assert_close(buffer, torch.stack([dict(m.named_buffers())[name] for m in alone]), rtol=1e-12, atol=0)
+
+
+def test_constants_of_a_network_survive_the_folding() -> None:
+    class Shifted(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(3, 3)
+            self.register_buffer("shift", torch.tensor([1.0, 2.0, 3.0]))
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.layer(x) + self.shift
+
+    model = Replicas([Shifted()], Heads(3), device=CPU, dtype=torch.float32)
+    model.task_gradients(torch.randn(1, 2, 4, 3), torch.zeros(1, 2, 4, dtype=torch.long), torch.tensor([0, 1]))
+    assert torch.equal(model.buffers["shift"], torch.tensor([[1.0, 2.0, 3.0]]))
+
+
+def test_classify_uses_running_statistics() -> None:
+    model = replicas(2, norm="batch")
+    model.logits(model.theta, batch(model).x, 0)
+    x = torch.randn(7, 6, dtype=torch.float64)
+    expected = torch.stack([own_module(model, r).eval()(x).argmax(1) for r in range(2)])
+    assert torch.equal(model.classify(x, 0), expected)
+
+
+def test_step_is_plain_descent() -> None:
+    model = replicas(2)
+    before, gradient = model.theta.clone(), torch.randn_like(model.theta)
+    model.step(gradient, 0.1)
+    assert torch.equal(model.theta, before - 0.1 * gradient)
