@@ -7,7 +7,9 @@ import pytest
 import torch
 from jaxtyping import install_import_hook
 
-install_import_hook("gradcast", "beartype.beartype")
+import tests.typechecker
+
+install_import_hook("gradcast", f"{tests.typechecker.__name__}.check")
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from gradcast.result import RowResult
 
 
 def accuracy_matrices(results: Sequence[RowResult], path: Path) -> None:
     """Heat maps of the mean accuracy matrix of each row, side by side on one colour scale."""
+    from matplotlib.figure import Figure  # here, not above: half a second of start-up
+
     tasks = results[0].matrices.shape[2]
     figure = Figure(figsize=(1.2 + 3.4 * len(results), 4.0), layout="constrained", dpi=130)
     axes = figure.subplots(1, len(results), squeeze=False)[0]

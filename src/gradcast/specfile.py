@@ -102,7 +102,7 @@ def _merge(base: Raw, change: Raw) -> Raw:
     merged = {table: dict(content) for table, content in base.items()}
     for table, content in change.items():
         inherited = merged.get(table, {})
-        renamed = CHOICES.get(table, {}).get(content["name"]) if "name" in content else None
+        renamed = CHOICES.get(table, {}).get(str(content["name"])) if "name" in content else None
         if renamed is not None:
             inherited = {key: value for key, value in inherited.items() if key in renamed.model_fields}
         merged[table] = inherited | content

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtrit
 
 CONFIDENCE = 0.95
 
@@ -44,12 +44,14 @@ def interval(values: Sequence[float]) -> Interval:
     mean = float(sample.mean())
     if len(sample) < 2:
         return Interval(mean, -np.inf, np.inf, len(sample))
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(sample) - 1) * sample.std(ddof=1) / np.sqrt(len(sample)))
+    half = float(stdtrit(len(sample) - 1, (1 + CONFIDENCE) / 2) * sample.std(ddof=1) / np.sqrt(len(sample)))
     return Interval(mean, mean - half, mean + half, len(sample))
 
 
 def compare(variant: Sequence[float], base: Sequence[float]) -> Paired:
     """Paired difference of two rows of ACC (per cent), same seeds in the same order."""
+    from scipy import stats  # here, not above: a second of start-up
+
     differences = np.asarray(variant, dtype=float) - np.asarray(base, dtype=float)
     found = interval(list(differences))
     if not differences.any():

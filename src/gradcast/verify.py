@@ -1,6 +1,7 @@
 """Replays trajectories of the published reference implementation and measures how far ours is from them."""
 
 import json
+import math
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -116,7 +117,8 @@ class Worst:
         if ours.shape != theirs.shape:
             raise ValueError(f"{theirs.numel()} numbers recorded for {where}, the network has {ours.numel()}")
         found = float((ours - theirs).abs().max() / theirs.abs().max().clamp_min(1e-300))
-        if not found <= self.difference:  # also when it is not a number
+        found = float("inf") if math.isnan(found) else found
+        if found > self.difference:
             self.difference, self.where = found, where
 
 

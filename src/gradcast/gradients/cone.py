@@ -23,16 +23,17 @@ def project(
     With ``margin > 0`` every past gradient is added with at least that weight wherever there was a violation.
     ``eps`` is added to the diagonal of the Gram matrix (the original GEM release: 1e-3).
     """
-    violated = (torch.einsum("rtp,rp->rt", rows, gradient) < 0).any(-1)
+    violated = ((rows * gradient.unsqueeze(1)).sum(-1) < 0).any(-1)
     if not violated.any():
         return gradient, violated
-    wide = rows.double()
-    gram = wide @ wide.mT
-    gram = gram + eps * torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
-    inner = torch.einsum("rtp,rp->rt", wide, gradient.double())
-    v = solve(gram, inner, margin)
-    projected = gradient + torch.einsum("rt,rtp->rp", v.to(rows.dtype), rows)
-    return torch.where(violated.unsqueeze(-1), projected, gradient), violated
+    opposed, against = rows[violated], gradient[violated]
+    wide = opposed.double()
+    gram = wide @ wide.mT + eps * torch.eye(rows.shape[1], dtype=wide.dtype, device=wide.device)
+    inner = (wide @ against.double().unsqueeze(-1)).squeeze(-1)
+    v = solve(gram, inner, margin).to(rows.dtype)
+    projected = gradient.clone()
+    projected[violated] = against + (v.unsqueeze(1) @ opposed).squeeze(1)
+    return projected, violated
 
 
 def solve(

@@ -51,7 +51,8 @@ class Predicted:
         """``sum_j (dz_j/dtheta)' gbar_j`` over the unlabelled images j: a sum, not a mean."""
         theta = model.theta.detach().requires_grad_()
         z = model.logits(theta, unlabelled.x, task, statistics=self.batchnorm, used=unlabelled.used)
-        pseudo = self.learner.rescale(self._random(z)) if self.directions == "random" else self.learner.predict(z)
+        random = self.directions == "random"
+        pseudo = self.learner.rescale(self._random(z, unlabelled)) if random else self.learner.predict(z)
         return torch.autograd.grad(z, theta, pseudo)[0]
 
     @torch.no_grad()
@@ -62,6 +63,9 @@ class Predicted:
         length = sum(then.flatten(1).square().sum(1) for _, then in pairs)
         return (torch.as_tensor(moved) / torch.as_tensor(length)).sqrt()
 
-    def _random(self, z: Float[Tensor, "r u c"]) -> Float[Tensor, "r u c"]:
-        draws = [torch.randn(z.shape[1:], generator=generator, dtype=z.dtype) for generator in self.generators]
-        return torch.stack(draws).to(z.device)
+    def _random(self, z: Float[Tensor, "r u c"], unlabelled: Unlabelled) -> Float[Tensor, "r u c"]:
+        """Fresh directions; a replica that uses no unlabelled batch takes no random number, as if it were alone."""
+        drawn = torch.zeros_like(z, device="cpu")
+        for replica in unlabelled.used.nonzero().flatten().tolist():
+            drawn[replica] = torch.randn(z.shape[1:], generator=self.generators[replica], dtype=z.dtype)
+        return drawn.to(z.device)

@@ -1,7 +1,6 @@
 """The handwritten digits that ship with scikit-learn: 1,797 images of 8x8, no download."""
 
 import numpy as np
-from sklearn.datasets import load_digits
 
 from gradcast.randomness import numpy_generator
 from gradcast.streams.images import Images, Source
@@ -11,6 +10,8 @@ TEST_IMAGES = 500
 
 def digits(data_seed: int) -> Source:
     """1,297 images to train on and 500 to test on; the split is drawn from the data seed."""
+    from sklearn.datasets import load_digits  # here, not above: it takes longer to import than many commands to run
+
     x, y = load_digits(return_X_y=True)
     pixels = np.rint(x * (255 / 16)).astype(np.uint8).reshape(-1, 1, 8, 8)
     order = numpy_generator(data_seed, "digits", "split").permutation(len(pixels))

@@ -13,7 +13,7 @@ class Images:
     """Labelled images, channel first, 0 to 255."""
 
     x: UInt8[np.ndarray, "n c h w"]
-    y: Int64[np.ndarray, " n"]
+    y: Int64[np.ndarray, " labels"]  # as many as images, which is checked in words
 
     def __post_init__(self) -> None:
         if len(self.x) != len(self.y):

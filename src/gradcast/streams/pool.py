@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int, UInt8
 from PIL import Image, ImageOps, UnidentifiedImageError
-from sklearn.datasets import load_sample_images
 from torch import Tensor
 
 from gradcast.errors import GradcastError
@@ -48,6 +47,8 @@ class Pool:
 
 def patches(shape: Shape, *, count: int, data_seed: int) -> UInt8[np.ndarray, "n c h w"]:
     """Crops of scikit-learn's two sample photographs, one to four times the stream's size, scaled down to it."""
+    from sklearn.datasets import load_sample_images  # here, not above: a second of start-up
+
     channels, height, width = shape
     photographs = [Image.fromarray(image) for image in load_sample_images().images]
     generator = numpy_generator(data_seed, "patches")

@@ -74,11 +74,11 @@ def _split(source: Source, tasks: int, classes_per_task: int | None) -> tuple[li
             f"{source.classes}; lower stream.tasks or stream.classes_per_task"
         )
     order = np.arange(width * tasks).reshape(tasks, width)
-    parts = [Task(source.train.only(list(own)), source.test.only(list(own)), None) for own in order]
+    parts = [Task(source.train.only(own), source.test.only(own), None) for own in order.tolist()]
     for index, task in enumerate(parts):
         if not len(task.train) or not len(task.test):
             raise GradcastError(
-                f"task {index} (classes {list(order[index])}) has no training or no test images in {source.name}"
+                f"task {index} (classes {order[index].tolist()}) has no training or no test images in {source.name}"
             )
     return parts, {"class_order": order}
 

@@ -1,0 +1,24 @@
+"""A finished small run, made once for all tests that only look at it."""
+
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+
+from gradcast.result import RowResult
+from gradcast.run import run
+from gradcast.spec import Spec
+from gradcast.specfile import load
+from gradcast.store import RunDirectory
+
+SMALL = ("stream.tasks=3", "stream.samples=40", "learner.memory=16", "model.hidden=[12]", "pool.count=40", "policy.p=0.5")
+
+
+def small(*settings: str) -> Spec:
+    """The default preset, shrunk to less than a second."""
+    return load("digits", [*SMALL, "seeds=[0, 1, 2]", *settings])
+
+
+@cache
+def finished() -> tuple[RunDirectory, list[RowResult]]:
+    """Its directory and results."""
+    return run(small(), out=Path(mkdtemp()), device="cpu")

@@ -1,0 +1,67 @@
+import numpy as np
+import pytest
+import torch
+
+from gradcast.randomness import numpy_generator
+from gradcast.signals.policy import Draws, Policy
+from gradcast.streams.pool import Pool
+from tests.helpers import CPU
+
+
+def pool(count: int = 10) -> Pool:
+    """Images that show their own number."""
+    x = np.arange(count, dtype=np.uint8).reshape(count, 1, 1, 1)
+    return Pool(x, scale="labelled", device=CPU, dtype=torch.float64)
+
+
+def numbers(x: torch.Tensor) -> list[int]:
+    return [round(255 * value) for value in x.flatten().tolist()]
+
+
+def test_draws_follow_a_scripted_coin() -> None:
+    policy = Policy(p=0.3, start=5, batch=2)
+    draws = Draws(pool(), policy, seeds=[7])
+    coin = numpy_generator(7, "policy")
+    expected = [step >= 5 and coin.random() < 0.3 for step in range(200)]
+    found = [draws.next() is not None for _ in range(200)]
+    assert found == expected
+    assert 30 < sum(found) < 90
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0])
+def test_never_and_always(p: float) -> None:
+    draws = Draws(pool(), Policy(p=p, batch=3), seeds=[0, 1])
+    assert all((draws.next() is not None) == bool(p) for _ in range(50))
+
+
+def test_every_image_once_a_pass_across_its_border() -> None:
+    draws = Draws(pool(10), Policy(p=1.0, batch=4), seeds=[0])
+    seen: list[int] = []
+    for _ in range(10):
+        unlabelled = draws.next()
+        assert unlabelled is not None
+        assert unlabelled.x.shape == (1, 4, 1, 1, 1)
+        seen += numbers(unlabelled.x)
+    passes = [sorted(seen[start : start + 10]) for start in range(0, 40, 10)]
+    assert passes == [list(range(10))] * 4
+    assert seen[:10] != seen[10:20]
+
+
+def test_a_pool_smaller_than_a_batch_is_cycled() -> None:
+    unlabelled = Draws(pool(3), Policy(p=1.0, batch=7), seeds=[0]).next()
+    assert unlabelled is not None
+    assert sorted(numbers(unlabelled.x)) == [0, 0, 0, 1, 1, 2, 2] or len(set(numbers(unlabelled.x))) == 3
+
+
+def test_replicas_draw_what_they_would_alone() -> None:
+    policy = Policy(p=0.5, batch=2)
+    together = Draws(pool(), policy, seeds=[3, 4])
+    alone = [Draws(pool(), policy, seeds=[3]), Draws(pool(), policy, seeds=[4])]
+    for _ in range(60):
+        both = together.next()
+        for replica, draws in enumerate(alone):
+            own = draws.next()
+            used = both is not None and bool(both.used[replica])
+            assert used == (own is not None)
+            if own is not None and both is not None:
+                assert torch.equal(both.x[replica], own.x[0])

@@ -1,0 +1,76 @@
+import gzip
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gradcast.errors import GradcastError
+from gradcast.streams.mnist import FILES, mnist, read_idx
+
+
+def write_idx(path: Path, array: np.ndarray) -> None:
+    header = b"\0\0\x08" + bytes([array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape)
+    path.write_bytes(gzip.compress(header + array.astype(np.uint8).tobytes()))
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """MNIST's four files with a few images."""
+    (tmp_path / "mnist").mkdir()
+    generator = np.random.default_rng(0)
+    for split, count in (("train", 30), ("test", 12)):
+        images, labels = FILES[split]
+        write_idx(tmp_path / "mnist" / images, generator.integers(0, 256, (count, 28, 28)))
+        write_idx(tmp_path / "mnist" / labels, np.arange(count) % 10)
+    return tmp_path
+
+
+def test_reads_the_official_layout(small: Path) -> None:
+    source = mnist(small)
+    assert source.shape == (1, 28, 28)
+    assert (len(source.train), len(source.test)) == (30, 12)
+    assert source.train.y[:3].tolist() == [0, 1, 2]
+
+
+def test_idx_round_trip(tmp_path: Path) -> None:
+    array = np.arange(24).reshape(2, 3, 4)
+    write_idx(tmp_path / "a.gz", array)
+    assert np.array_equal(read_idx(tmp_path / "a.gz"), array)
+
+
+def test_missing_files_say_where_they_come_from(tmp_path: Path) -> None:
+    with pytest.raises(GradcastError, match=r"train-images-idx3-ubyte.gz does not exist: .*yann.lecun.com.*--data DIR"):
+        mnist(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"no gzip at all", "cannot be unpacked"),
+        (gzip.compress(b"\0\0\x08\x01" + bytes(100))[:-20], "cannot be unpacked"),
+        (gzip.compress(b"PK\x03\x04"), "wrong magic number"),
+        (gzip.compress(b""), "wrong magic number"),
+        (gzip.compress(b"\0\0\x08\x03\0\0"), "ends inside its header"),
+        (gzip.compress(b"\0\0\x08\x01\0\0\0\x05abc"), "holds 3 bytes where its header promises"),
+    ],
+)
+def test_damaged_files_are_named(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "broken.gz"
+    path.write_bytes(content)
+    with pytest.raises(GradcastError, match=message) as caught:
+        read_idx(path)
+    assert str(path) in str(caught.value)
+
+
+def test_images_and_labels_of_different_length(small: Path) -> None:
+    write_idx(small / "mnist" / FILES["train"][1], np.arange(7))
+    with pytest.raises(GradcastError, match="30 images but 7 labels"):
+        mnist(small)
+
+
+@pytest.mark.data
+def test_the_real_files(data: Path) -> None:
+    source = mnist(data)
+    assert (len(source.train), len(source.test)) == (60_000, 10_000)
+    assert np.bincount(source.test.y).tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]

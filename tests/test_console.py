@@ -1,0 +1,41 @@
+import io
+from pathlib import Path
+
+import torch
+from rich.console import Console
+
+from gradcast.console import ProgressDisplay, print_results
+from tests.runs import finished
+
+
+def console(width: int = 80) -> tuple[Console, io.StringIO]:
+    text = io.StringIO()
+    return Console(file=text, width=width, force_terminal=True, color_system=None), text
+
+
+def test_table_fits_eighty_columns_without_wrapping_a_number() -> None:
+    out, text = console()
+    print_results(out, finished()[1], Path("runs/x"))
+    lines = text.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    for result in finished()[1]:
+        (line,) = [line for line in lines if line.strip().startswith(result.label + "  ")]
+        assert f"{100 * result.over_seeds('acc').mean:.2f} ±" in line
+    assert any("no measurable effect" in line or "identical" in line or "points" in line for line in lines)
+    assert lines[-1].startswith("Results: runs/x")
+
+
+def test_progress_shows_step_task_and_accuracy() -> None:
+    out, text = console(100)
+    with ProgressDisplay(out) as display:
+        row = display.row("GEM", 10)
+        for step in range(10):
+            row.stepped(step, step // 5, {})
+        row.evaluated(2, torch.tensor([[0.5, 0.7]]))
+        assert list(display.track([Path("a"), Path("b")], "reading")) == [Path("a"), Path("b")]
+        display.skipped("DCL")
+    shown = text.getvalue()
+    assert "10/10" in shown
+    assert "60.0 %" in shown
+    assert "2/2" in shown
+    assert "DCL: finished earlier" in shown

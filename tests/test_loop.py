@@ -1,0 +1,78 @@
+import pytest
+import torch
+from torch import Tensor
+
+from gradcast.core import Batch, Metrics
+from gradcast.errors import GradcastError
+from gradcast.evaluate import Evaluator
+from gradcast.heads import Heads
+from gradcast.learners import Finetune
+from gradcast.loop import Loop
+from gradcast.networks.mlp import MLP
+from gradcast.replicas import Replicas
+from gradcast.step import Step
+from gradcast.streams.digits import digits
+from gradcast.streams.scenarios import build
+from tests.helpers import CPU
+
+
+class Diary:
+    """An observer that writes down what it hears."""
+
+    def __init__(self) -> None:
+        self.entries: list[str] = []
+        self.rows: list[Tensor] = []
+
+    def stepped(self, step: int, task: int, metrics: Metrics) -> None:
+        self.entries.append(f"step {step} task {task}")
+
+    def evaluated(self, tasks_done: int, accuracy: Tensor) -> None:
+        self.entries.append(f"evaluated after {tasks_done}")
+        self.rows.append(accuracy)
+
+
+def loop(lr: float = 0.1, seeds: tuple[int, ...] = (3, 4)) -> Loop:
+    stream = build(digits(0), "rotated", tasks=2, classes_per_task=None, samples=30, data_seed=0)
+    model = Replicas([MLP([64, 20, 10]) for _ in seeds], Heads(10), device=CPU, dtype=torch.float32)
+    tests = [stream.test(task) for task in range(2)]
+    evaluator = Evaluator(tests, drop_last=False, device=CPU, dtype=torch.float32)
+    return Loop(stream, Step(model, Finetune(), lr), evaluator, seeds, batch=10, epochs=1)
+
+
+def test_evaluates_before_training_and_after_each_task() -> None:
+    diary = Diary()
+    loop().run([diary])
+    assert diary.entries == [
+        "evaluated after 0",
+        "step 0 task 0",
+        "step 1 task 0",
+        "step 2 task 0",
+        "evaluated after 1",
+        "step 3 task 1",
+        "step 4 task 1",
+        "step 5 task 1",
+        "evaluated after 2",
+    ]
+    assert all(row.shape == (2, 2) for row in diary.rows)
+    assert not torch.equal(diary.rows[0], diary.rows[1])
+
+
+def test_a_loss_that_is_not_finite_stops_and_names_step_task_and_seed() -> None:
+    running = loop(seeds=(3, 8))
+    original = running.step.__call__
+
+    class Breaking(Step):
+        def __call__(self, batch: Batch, unlabelled: None = None) -> Metrics:  # type: ignore[override]
+            metrics = original(batch, unlabelled)
+            return metrics | {"loss": torch.tensor([1.0, torch.inf if batch.task == 1 else 1.0])}
+
+    broken = Breaking(running.step.model, Finetune(), 0.1)
+    diary = Diary()
+    with pytest.raises(GradcastError, match=r"not finite at step 3 \(task 1, seed 8\).*lower learner\.lr"):
+        Loop(running.stream, broken, running.evaluator, (3, 8), 10, 1).run([diary])
+    assert diary.entries[-1] == "evaluated after 1"
+
+
+def test_divergence_is_noticed() -> None:
+    with pytest.raises(GradcastError, match="diverged"):
+        loop(lr=1e30).run([])

@@ -1,0 +1,44 @@
+import numpy as np
+import pytest
+
+from gradcast.measures import measure
+from gradcast.result import diagnose, read
+from gradcast.statistics import compare
+from tests.runs import finished
+
+
+def test_results_are_a_function_of_the_directory() -> None:
+    directory, returned = finished()
+    results = read(directory)
+    assert [r.as_dict() for r in results] == [r.as_dict() for r in returned]
+    base, predicted = results[0], results[1]
+    assert base.paired is None
+    assert predicted.paired == compare(predicted.acc(), base.acc())
+    assert base.matrices.shape == (3, 4, 3)
+    assert base.measures[1] == measure(np.loadtxt(directory.seed("base", 1) / "accuracy.csv", delimiter=",", skiprows=1)[:, 1:])
+    assert base.over_seeds("acc").mean == pytest.approx(np.mean(base.acc()) / 100)
+
+
+def test_diagnostics_of_a_log() -> None:
+    log = [
+        {"step": 0, "task": 0, "loss": 2.0, "projected": 0.0, "cosine": 0.2, "unlabelled": 0.0, "movement": 0.1},
+        {"step": 1, "task": 0, "loss": 1.0, "projected": 1.0, "cosine": 0.4, "unlabelled": 4.0, "movement": 0.3, "pseudo_ratio": 0.5},
+        {"step": 2, "task": 1, "loss": "inf", "projected": 1.0, "cosine": 0.6, "unlabelled": 4.0, "movement": 0.2, "pseudo_ratio": 0.7},
+    ]
+    found = diagnose(log)
+    assert found["training_loss"] == pytest.approx(1.5)
+    assert found["projection_rate"] == pytest.approx(2 / 3)
+    assert found["cosine"] == pytest.approx(0.4)
+    assert found["cosine_last_tenth"] == pytest.approx(0.6)
+    assert found["pseudo_ratio_median"] == pytest.approx(0.6)
+    assert found["learner_movement"] == 0.2
+    assert found["unlabelled_images"] == 8
+    assert set(diagnose([{"step": 0, "task": 0, "loss": 1.0}])) == {"training_loss"}
+
+
+def test_what_the_signal_did_is_told_per_row() -> None:
+    base, predicted, random = finished()[1]
+    assert "cosine" not in base.diagnostics
+    assert {"cosine", "fitness_gain", "learner_movement", "tau", "pseudo_ratio_median"} <= set(predicted.diagnostics)
+    assert "cosine" not in random.diagnostics
+    assert predicted.diagnostics["unlabelled_images"] == random.diagnostics["unlabelled_images"]  # the same coins

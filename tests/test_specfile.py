@@ -1,0 +1,134 @@
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gradcast.errors import GradcastError
+from gradcast.spec import DclSpec, FinetuneSpec, GemSpec, NoSignalSpec, PredictedSpec, Spec
+from gradcast.specfile import dump, load, parse, presets
+
+
+@pytest.mark.parametrize("name", presets())
+def test_presets_compare_base_predicted_and_random(name: str) -> None:
+    spec = load(name)
+    assert spec.name == name
+    base, predicted, random = spec.rows
+    assert isinstance(base.setting.signal, NoSignalSpec)
+    assert isinstance(predicted.setting.signal, PredictedSpec)
+    assert isinstance(random.setting.signal, PredictedSpec)
+    assert random.setting.signal.directions == "random"
+    assert predicted.setting.signal == random.setting.signal.model_copy(update={"directions": "learned"})
+    assert base.setting.learner == predicted.setting.learner == random.setting.learner
+
+
+@pytest.mark.parametrize("name", presets())
+def test_round_trip_through_a_file(tmp_path: Path, name: str) -> None:
+    spec = load(name, ["signal.lr=0.5", "row.base.learner.name=finetune", "stream.samples=all"])
+    path = tmp_path / "spec.toml"
+    path.write_text(dump(spec))
+    assert load(str(path)) == spec
+
+
+def test_published_constants() -> None:
+    r, p = load("mnist-r").rows[1].setting, load("mnist-p").rows[1].setting
+    for setting, margin, scale in ((r, 0.7, 0.3), (p, 0.5, 0.5)):
+        assert isinstance(setting.learner, GemSpec)
+        assert isinstance(setting.signal, PredictedSpec)
+        assert (setting.learner.lr, setting.learner.memory, setting.learner.margin) == (0.1, 256, margin)
+        assert (setting.signal.alpha, setting.signal.loss_scale, setting.signal.hidden) == (0.001, scale, [64, 16])
+        assert (setting.policy.p, setting.policy.start, setting.policy.batch) == (0.15, 0, 4)
+        assert (setting.stream.tasks, setting.stream.samples, setting.stream.batch) == (20, 1000, 10)
+
+
+def test_settings_reach_all_rows_or_one() -> None:
+    spec = load("digits", ["stream.tasks=3", "signal.alpha=0.5", "row.random.signal.alpha=0.25", "seeds=[1, 2]"])
+    alphas = [getattr(row.setting.signal, "alpha", None) for row in spec.rows]
+    assert alphas == [None, 0.5, 0.25]
+    assert {row.setting.stream.tasks for row in spec.rows} == {3}
+    assert spec.seeds == [1, 2]
+
+
+def test_a_new_name_keeps_what_the_new_choice_also_has() -> None:
+    dcl = load("mnist-r", ["learner.name=dcl"]).rows[0].setting.learner
+    assert isinstance(dcl, DclSpec)
+    assert (dcl.margin, dcl.interval) == (0.7, 10)
+    plain = load("mnist-r", ["learner.name=finetune", "learner.lr=0.2"]).rows[0].setting.learner
+    assert plain == FinetuneSpec(name="finetune", lr=0.2)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("stream.taks=3", r"unknown key 'stream.taks'; did you mean 'stream.tasks'\?"),
+        ("strem.tasks=3", r"unknown key 'strem.tasks'; did you mean 'stream'\?"),
+        ("learner.margn=3", r"unknown key 'learner.margn' \(learner 'gem'\); did you mean 'learner.margin'\?"),
+        ("seedz=[1]", r"unknown key 'seedz'; did you mean 'seeds'\?"),
+        ("row.random.signal.alfa=1", r"unknown key 'signal.alfa' \(signal 'predicted'\); did you mean 'signal.alpha'\?"),
+        ("row.radnom.signal.alpha=1", r"there is no row 'radnom'; did you mean 'random'\?"),
+        ("row.random.signl.alpha=1", r"unknown key 'signl.alpha'; did you mean 'signal'\?"),
+        ("stream.source=mnits", "stream.source = 'mnits' is not valid; it must be 'digits' or 'mnist'"),
+        ("learner.name=gme", r"learner.name = 'gme' is unknown; did you mean 'gem'\?"),
+        ("stream.tasks=-1", "stream.tasks = -1 is not valid: input should be greater than or equal to 1"),
+        ("stream.batch=0", "stream.batch = 0 is not valid"),
+        ("model.hidden=[10, -5]", r"model.hidden(\.1)? = -5 is not valid"),
+        ("learner.memory=-256", "learner.memory = -256 is not valid"),
+        ("policy.p=1.5", "policy.p = 1.5 is not valid: input should be less than or equal to 1"),
+        ("policy.p=-0.1", "policy.p = -0.1 is not valid"),
+        ("learner.lr=nan", "learner.lr = nan is not valid"),
+        ("seeds=[]", "seeds"),
+        ("seeds=[-1]", "seeds"),
+        ("pool.name=folder", "pool.path is missing; set it, as in --set pool.path=VALUE"),
+        ("stream.tasks", "is not KEY=VALUE"),
+        ("stream.=3", "is not KEY=VALUE"),
+        ("stream=3", "'stream' must be a table"),
+        ("stream.tasks.deep=3", "unknown key 'stream.tasks.deep'"),
+        ("signal.tau=per_sample", "set policy.batch equal to stream.batch"),
+    ],
+)
+def test_mistakes_are_explained(setting: str, message: str) -> None:
+    with pytest.raises(GradcastError, match=message) as caught:
+        load("digits", [setting])
+    assert "\n" not in str(caught.value)
+
+
+def test_unknown_presets_and_bad_files(tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_text("[stream\ntasks = 3")
+    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
+    for name, message in (
+        ("digitz", r"no preset or file 'digitz'; did you mean 'digits'\?"),
+        (str(tmp_path / "none.toml"), "does not exist; name a preset"),
+        (str(tmp_path / "bad.toml"), "is not valid TOML"),
+        (str(tmp_path / "binary.toml"), "cannot be read"),
+    ):
+        with pytest.raises(GradcastError, match=message):
+            load(name)
+
+
+def test_rows_must_be_tables() -> None:
+    with pytest.raises(GradcastError, match=r"write each as \[\[row\]\]"):
+        parse({"name": "x", "row": {"name": "a"}})
+    with pytest.raises(GradcastError, match=r"unknown key 'row.lable'; did you mean 'label'\?"):
+        parse({"name": "x", "row": [{"lable": "a"}]})
+
+
+def test_without_rows_there_is_one() -> None:
+    spec = parse({"name": "x", "learner": {"margin": 0.2}})
+    assert [row.name for row in spec.rows] == ["run"]
+    assert spec.rows[0].setting.learner == GemSpec(margin=0.2)
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+VALUES = st.recursive(SCALARS, lambda v: st.lists(v, max_size=3) | st.dictionaries(st.text(max_size=5), v, max_size=3), max_leaves=8)
+KEYS = st.sampled_from(["name", "title", "seeds", "dtype", "row", "stream", "model", "learner", "signal", "policy", "pool"])
+
+INNER = st.sampled_from(["name", "label", "tasks", "samples", "hidden", "lr", "alpha", "p", "batch", "path", "signal", "learner"])
+VALUES |= st.dictionaries(INNER, VALUES, max_size=4) | st.lists(st.dictionaries(INNER, VALUES, max_size=4), max_size=3)
+
+
+@given(st.dictionaries(KEYS | st.text(max_size=6), VALUES, max_size=5))
+def test_anything_parses_or_is_explained(raw: dict[str, object]) -> None:
+    try:
+        assert isinstance(parse({"name": "x"} | raw), Spec)
+    except GradcastError as error:
+        assert str(error)
