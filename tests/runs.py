@@ -10,7 +10,14 @@ from gradcast.spec import Spec
 from gradcast.specfile import load
 from gradcast.store import RunDirectory
 
-SMALL = ("stream.tasks=3", "stream.samples=40", "learner.memory=16", "model.hidden=[12]", "pool.count=40", "policy.p=0.5")
+SMALL = (
+    "stream.tasks=3",
+    "stream.samples=40",
+    "learner.memory=16",
+    "model.hidden=[12]",
+    "pool.count=40",
+    "policy.p=0.5",
+)
 
 
 def small(*settings: str) -> Spec:

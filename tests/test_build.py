@@ -82,7 +82,9 @@ def test_relative_pool_folders_are_found_in_the_data_folder(tmp_path: Path) -> N
         build.pool(FolderSpec(name="folder", path="elsewhere"), stream, place, data_seed=0, track=untracked)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("scenario", "heads", "outputs"), [("rotated", "auto", 10), ("split", "auto", 10), ("split", "shared", 2)])
+@pytest.mark.parametrize(
+    ("scenario", "heads", "outputs"), [("rotated", "auto", 10), ("split", "auto", 10), ("split", "shared", 2)]
+)
 def test_heads_follow_the_scenario(scenario: str, heads: str, outputs: int) -> None:
     settings = [f"stream.scenario={scenario}", f"model.heads={heads}", "stream.tasks=5", "stream.samples=100"]
     setting = load("digits", settings).rows[0].setting

@@ -43,5 +43,7 @@ def test_relations_between_measures(matrix: np.ndarray) -> None:
     found = measure(matrix)
     assert found.bwt_ref == pytest.approx(found.bwt * 4 / 5)
     assert found.fwt_ref == pytest.approx(found.fwt * 4 / 5)
-    assert found.forgetting >= -found.bwt - 1e-12  # the best time is never worse than the end of the task's own training
+    assert (
+        found.forgetting >= -found.bwt - 1e-12
+    )  # the best time is never worse than the end of the task's own training
     assert found.acc == pytest.approx(found.learning_accuracy + found.bwt_ref)

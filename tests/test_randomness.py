@@ -15,7 +15,9 @@ def test_derived_seeds_are_the_same_everywhere() -> None:
 
 def test_generators_repeat() -> None:
     assert numpy_generator(1, "x").random() == numpy_generator(1, "x").random()
-    assert torch.equal(torch.rand(3, generator=torch_generator(1, "x")), torch.rand(3, generator=torch_generator(1, "x")))
+    assert torch.equal(
+        torch.rand(3, generator=torch_generator(1, "x")), torch.rand(3, generator=torch_generator(1, "x"))
+    )
 
 
 def test_seeded_leaves_the_global_generator_alone() -> None:

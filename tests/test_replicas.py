@@ -90,7 +90,9 @@ def test_task_gradients_equal_passes_one_after_another(norm: str, masked: bool) 
     found = model.task_gradients(x, y, tasks)
     torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-12)
     for name, buffer in model.buffers.items():  # folded in the order of the tasks
-        torch.testing.assert_close(buffer, torch.stack([dict(m.named_buffers())[name] for m in alone]), rtol=1e-12, atol=0)
+        torch.testing.assert_close(
+            buffer, torch.stack([dict(m.named_buffers())[name] for m in alone]), rtol=1e-12, atol=0
+        )
 
 
 def test_constants_of_a_network_survive_the_folding() -> None:

@@ -15,15 +15,35 @@ def test_results_are_a_function_of_the_directory() -> None:
     assert base.paired is None
     assert predicted.paired == compare(predicted.acc(), base.acc())
     assert base.matrices.shape == (3, 4, 3)
-    assert base.measures[1] == measure(np.loadtxt(directory.seed("base", 1) / "accuracy.csv", delimiter=",", skiprows=1)[:, 1:])
+    assert base.measures[1] == measure(
+        np.loadtxt(directory.seed("base", 1) / "accuracy.csv", delimiter=",", skiprows=1)[:, 1:]
+    )
     assert base.over_seeds("acc").mean == pytest.approx(np.mean(base.acc()) / 100)
 
 
 def test_diagnostics_of_a_log() -> None:
     log = [
         {"step": 0, "task": 0, "loss": 2.0, "projected": 0.0, "cosine": 0.2, "unlabelled": 0.0, "movement": 0.1},
-        {"step": 1, "task": 0, "loss": 1.0, "projected": 1.0, "cosine": 0.4, "unlabelled": 4.0, "movement": 0.3, "pseudo_ratio": 0.5},
-        {"step": 2, "task": 1, "loss": "inf", "projected": 1.0, "cosine": 0.6, "unlabelled": 4.0, "movement": 0.2, "pseudo_ratio": 0.7},
+        {
+            "step": 1,
+            "task": 0,
+            "loss": 1.0,
+            "projected": 1.0,
+            "cosine": 0.4,
+            "unlabelled": 4.0,
+            "movement": 0.3,
+            "pseudo_ratio": 0.5,
+        },
+        {
+            "step": 2,
+            "task": 1,
+            "loss": "inf",
+            "projected": 1.0,
+            "cosine": 0.6,
+            "unlabelled": 4.0,
+            "movement": 0.2,
+            "pseudo_ratio": 0.7,
+        },
     ]
     found = diagnose(log)
     assert found["training_loss"] == pytest.approx(1.5)

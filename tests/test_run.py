@@ -37,7 +37,12 @@ def test_a_run_leaves_text_and_safetensors_only() -> None:
     directory, results = finished()
     names = set(files(directory))
     assert {"spec.toml", "result.json", "report.md", "accuracy-matrix.png"} <= names
-    assert {"base/env.json", "base/stream.json", "base/seed-0/metrics.jsonl", "base/seed-2/weights.safetensors"} <= names
+    assert {
+        "base/env.json",
+        "base/stream.json",
+        "base/seed-0/metrics.jsonl",
+        "base/seed-2/weights.safetensors",
+    } <= names
     assert {Path(name).suffix for name in names} == {".toml", ".json", ".jsonl", ".csv", ".md", ".png", ".safetensors"}
     assert [result.name for result in results] == ["base", "predicted", "random"]
 
@@ -99,7 +104,9 @@ def test_bad_data_leaves_no_directory(tmp_path: Path) -> None:
 
 
 def test_batchnorm_and_masked_heads_run(tmp_path: Path) -> None:
-    spec = small("model.norm=batch", "stream.scenario=split", "stream.tasks=3", "learner.name=dcl", "policy.batchnorm=separate")
+    spec = small(
+        "model.norm=batch", "stream.scenario=split", "stream.tasks=3", "learner.name=dcl", "policy.batchnorm=separate"
+    )
     directory, results = cpu(spec, tmp_path)
     assert len(results) == 3
     assert weights(directory, "base", 0)["model.layers.3.weight"].shape == (9, 12)

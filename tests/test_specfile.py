@@ -64,7 +64,10 @@ def test_a_new_name_keeps_what_the_new_choice_also_has() -> None:
         ("strem.tasks=3", r"unknown key 'strem.tasks'; did you mean 'stream'\?"),
         ("learner.margn=3", r"unknown key 'learner.margn' \(learner 'gem'\); did you mean 'learner.margin'\?"),
         ("seedz=[1]", r"unknown key 'seedz'; did you mean 'seeds'\?"),
-        ("row.random.signal.alfa=1", r"unknown key 'signal.alfa' \(signal 'predicted'\); did you mean 'signal.alpha'\?"),
+        (
+            "row.random.signal.alfa=1",
+            r"unknown key 'signal.alfa' \(signal 'predicted'\); did you mean 'signal.alpha'\?",
+        ),
         ("row.radnom.signal.alpha=1", r"there is no row 'radnom'; did you mean 'random'\?"),
         ("row.random.signl.alpha=1", r"unknown key 'signl.alpha'; did you mean 'signal'\?"),
         ("stream.source=mnits", "stream.source = 'mnits' is not valid; it must be 'digits' or 'mnist'"),
@@ -119,10 +122,16 @@ def test_without_rows_there_is_one() -> None:
 
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
-VALUES = st.recursive(SCALARS, lambda v: st.lists(v, max_size=3) | st.dictionaries(st.text(max_size=5), v, max_size=3), max_leaves=8)
-KEYS = st.sampled_from(["name", "title", "seeds", "dtype", "row", "stream", "model", "learner", "signal", "policy", "pool"])
+VALUES = st.recursive(
+    SCALARS, lambda v: st.lists(v, max_size=3) | st.dictionaries(st.text(max_size=5), v, max_size=3), max_leaves=8
+)
+KEYS = st.sampled_from(
+    ["name", "title", "seeds", "dtype", "row", "stream", "model", "learner", "signal", "policy", "pool"]
+)
 
-INNER = st.sampled_from(["name", "label", "tasks", "samples", "hidden", "lr", "alpha", "p", "batch", "path", "signal", "learner"])
+INNER = st.sampled_from(
+    ["name", "label", "tasks", "samples", "hidden", "lr", "alpha", "p", "batch", "path", "signal", "learner"]
+)
 VALUES |= st.dictionaries(INNER, VALUES, max_size=4) | st.lists(st.dictionaries(INNER, VALUES, max_size=4), max_size=3)
 
 

@@ -55,7 +55,9 @@ def test_no_unlabelled_batch_means_the_learners_own_weights_bit_for_bit(name: st
 def test_alpha_zero_means_the_learners_own_weights_bit_for_bit(name: str, policy: Policy) -> None:
     plain, with_signal = replicas(2), replicas(2)
     base = train(plain, Step(plain, learner(name), 0.1))
-    found = train(with_signal, Step(with_signal, learner(name), 0.1, signal(2, alpha=0.0), policy), [[True, False], [True, True]])
+    found = train(
+        with_signal, Step(with_signal, learner(name), 0.1, signal(2, alpha=0.0), policy), [[True, False], [True, True]]
+    )
     assert torch.equal(base, found)
 
 
@@ -94,7 +96,10 @@ def past_task(model: Replicas) -> Gem:
 
 @pytest.mark.parametrize("project", [True, False])
 def test_projection_of_the_whole_or_of_the_labelled_part(project: bool) -> None:
-    data, pool = batch(replicas(2), task=1), Unlabelled(batch(replicas(2), size=3, seed=9).x, torch.tensor([True, True]))
+    data, pool = (
+        batch(replicas(2), task=1),
+        Unlabelled(batch(replicas(2), size=3, seed=9).x, torch.tensor([True, True])),
+    )
     model, other = replicas(2), replicas(2)
     own = signal(2, alpha=5.0)
     Step(model, past_task(model), 0.1, own, Policy(project=project))(data, pool)

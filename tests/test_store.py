@@ -61,12 +61,16 @@ def test_a_row_counts_as_finished_only_at_the_end_and_starts_empty(directory: Ru
 
 def test_weights_and_stream_facts_are_readable(directory: RunDirectory) -> None:
     directory.weights("base", 0, {"model.w": torch.arange(6.0).view(2, 3).T})
-    assert torch.equal(load_file(directory.seed("base", 0) / "weights.safetensors")["model.w"], torch.arange(6.0).view(2, 3).T)
+    assert torch.equal(
+        load_file(directory.seed("base", 0) / "weights.safetensors")["model.w"], torch.arange(6.0).view(2, 3).T
+    )
     directory.stream("base", {"angles": np.array([1.5, 2.5])})
     assert json.loads((directory.path / "base" / "stream.json").read_text()) == {"angles": [1.5, 2.5]}
 
 
-@pytest.mark.parametrize(("file", "content"), [("accuracy.csv", "tasks_done,task_0\n0,abc\n"), ("metrics.jsonl", '{"step": 0')])
+@pytest.mark.parametrize(
+    ("file", "content"), [("accuracy.csv", "tasks_done,task_0\n0,abc\n"), ("metrics.jsonl", '{"step": 0')]
+)
 def test_damaged_files_are_named(directory: RunDirectory, file: str, content: str) -> None:
     (directory.seed("base", 0) / file).write_text(content)
     read = directory.accuracy if file == "accuracy.csv" else directory.metrics
@@ -77,7 +81,10 @@ def test_damaged_files_are_named(directory: RunDirectory, file: str, content: st
 
 
 def test_json_has_no_infinities() -> None:
-    assert json.loads(to_json({"a": [1.0, float("inf")], "b": {"c": float("nan")}})) == {"a": [1.0, None], "b": {"c": None}}
+    assert json.loads(to_json({"a": [1.0, float("inf")], "b": {"c": float("nan")}})) == {
+        "a": [1.0, None],
+        "b": {"c": None},
+    }
 
 
 def test_files_are_replaced_as_a_whole(tmp_path: Path) -> None:

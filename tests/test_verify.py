@@ -110,10 +110,18 @@ class Reference:
         return int(violated)
 
 
-def trace(path: Path, *, sizes: list[int], hidden: list[int], tasks: int, steps: int, batch: int, masked: bool, **config: Any) -> Path:
+def trace(
+    path: Path, *, sizes: list[int], hidden: list[int], tasks: int, steps: int, batch: int, masked: bool, **config: Any
+) -> Path:
     """A file of the reference's format."""
     heads = "task-masked heads" if masked else "one shared head"
-    full = {"network": f"mlp {'-'.join(map(str, sizes))}, {heads}", "tasks": tasks, "lr": 0.05, "dcl_interval": 3, **config}
+    full = {
+        "network": f"mlp {'-'.join(map(str, sizes))}, {heads}",
+        "tasks": tasks,
+        "lr": 0.05,
+        "dcl_interval": 3,
+        **config,
+    }
     reference = Reference(full, sizes, hidden, seed=len(str(full)))
     arrays: dict[str, Any] = {"config": json.dumps(full)}
     for i, p in enumerate(reference.params):
@@ -126,7 +134,11 @@ def trace(path: Path, *, sizes: list[int], hidden: list[int], tasks: int, steps:
         task = n // steps
         x = torch.randn(batch, sizes[0], generator=generator, dtype=torch.float64) + task
         y = torch.randint(full["classes_per_task"], (batch,), generator=generator)
-        u = torch.randn(batch + 2, sizes[0], generator=generator, dtype=torch.float64) if config["predicted"] and n % 2 else None
+        u = (
+            torch.randn(batch + 2, sizes[0], generator=generator, dtype=torch.float64)
+            if config["predicted"] and n % 2
+            else None
+        )
         arrays |= {f"x/{n:03d}": x.numpy(), f"y/{n:03d}": y.numpy(), f"task/{n:03d}": np.int64(task)}
         if u is not None:
             arrays[f"unlabelled/{n:03d}"] = u.numpy()
@@ -140,10 +152,26 @@ def trace(path: Path, *, sizes: list[int], hidden: list[int], tasks: int, steps:
 
 CASES: list[dict[str, Any]] = [
     {"model": "gem", "predicted": False, "sizes": [7, 6, 4], "hidden": [5], "batch": 3, "memories": 11, "margin": 0.0},
-    {"model": "gem", "predicted": True, "sizes": [5, 8, 6, 4], "hidden": [9, 4], "batch": 4, "memories": 10, "margin": 0.7},
+    {
+        "model": "gem",
+        "predicted": True,
+        "sizes": [5, 8, 6, 4],
+        "hidden": [9, 4],
+        "batch": 4,
+        "memories": 10,
+        "margin": 0.7,
+    },
     {"model": "gem", "predicted": True, "sizes": [5, 9], "hidden": [], "batch": 2, "memories": 30, "margin": 0.3},
     {"model": "dcl", "predicted": False, "sizes": [7, 6, 4], "hidden": [5], "batch": 6, "memories": 8, "margin": 0.5},
-    {"model": "dcl", "predicted": True, "sizes": [6, 5, 12], "hidden": [8, 8, 8], "batch": 5, "memories": 16, "margin": 0.5},
+    {
+        "model": "dcl",
+        "predicted": True,
+        "sizes": [6, 5, 12],
+        "hidden": [8, 8, 8],
+        "batch": 5,
+        "memories": 16,
+        "margin": 0.5,
+    },
 ]
 
 
@@ -161,7 +189,9 @@ def test_any_file_of_the_format(tmp_path: Path, case: dict[str, Any]) -> None:
 
 @pytest.fixture
 def good(tmp_path: Path) -> dict[str, np.ndarray]:
-    path = trace(tmp_path / "t.npz", **CASES[1], tasks=2, steps=3, classes_per_task=4, masked=False, alpha=0.4, loss_scale=7.0)
+    path = trace(
+        tmp_path / "t.npz", **CASES[1], tasks=2, steps=3, classes_per_task=4, masked=False, alpha=0.4, loss_scale=7.0
+    )
     return dict(np.load(path))
 
 

@@ -155,6 +155,7 @@ def _heads(setting: Setting, stream: Stream) -> Heads:
 
 def _find(path: Path, data: Path) -> Path:
     """A relative path is looked up in the data folder, then in the working folder."""
+    path = path.expanduser()
     places = [path] if path.is_absolute() else [data / path, path]
     for candidate in places:
         if candidate.is_dir():

@@ -69,11 +69,11 @@ class Loop:
             observer.evaluated(tasks_done, accuracy)
 
     def _check(self, metrics: Metrics, step: int, task: int) -> None:
-        """Stop at the first loss that is not a number; the weights are lost then."""
-        finite = torch.isfinite(metrics["loss"])
+        """Stop at the first loss, or the first weights, that are not finite."""
+        finite = torch.isfinite(metrics["loss"]) & torch.isfinite(self.step.model.theta).all(1)
         if not finite.all():
             seed = self.seeds[int((~finite).nonzero()[0])]
             raise GradcastError(
-                f"the loss is not finite at step {step} (task {task}, seed {seed}): training diverged; "
+                f"loss or weights are not finite at step {step} (task {task}, seed {seed}): training diverged; "
                 "lower learner.lr, signal.alpha or policy.p"
             )

@@ -53,8 +53,12 @@ def test_one_task_without_margin_is_the_closed_form() -> None:
 
 
 @settings(max_examples=100, deadline=None)
-@given(seed=st.integers(0, 10**6), tasks=st.integers(1, 10), repeats=st.integers(1, 10), margin=st.sampled_from([0.0, 0.5]))
-def test_repeated_dependent_and_zero_rows_give_a_valid_solution(seed: int, tasks: int, repeats: int, margin: float) -> None:
+@given(
+    seed=st.integers(0, 10**6), tasks=st.integers(1, 10), repeats=st.integers(1, 10), margin=st.sampled_from([0.0, 0.5])
+)
+def test_repeated_dependent_and_zero_rows_give_a_valid_solution(
+    seed: int, tasks: int, repeats: int, margin: float
+) -> None:
     rows, g = programme(seed, tasks)
     copies = rows[torch.arange(repeats) % tasks] * torch.linspace(1, 2, repeats, dtype=torch.float64).unsqueeze(1)
     rows = torch.cat([rows, copies, rows.sum(0, keepdim=True), torch.zeros(1, rows.shape[1], dtype=torch.float64)])

@@ -178,7 +178,9 @@ def test_replicas_equal_learners_alone() -> None:
         seen = stacked.learn(z, dz, y, eta=ETA)
         own_seen = [learner.learn(*data[r], eta=ETA) for r, learner in enumerate(alone)]
     torch.testing.assert_close(seen.cosine, torch.stack([own.cosine for own in own_seen]))
-    torch.testing.assert_close(stacked.predict(z_u), torch.stack([learner.predict(z_u[r]) for r, learner in enumerate(alone)]))
+    torch.testing.assert_close(
+        stacked.predict(z_u), torch.stack([learner.predict(z_u[r]) for r, learner in enumerate(alone)])
+    )
 
 
 @pytest.mark.parametrize("activation", ["relu", "tanh", "none"])

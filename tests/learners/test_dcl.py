@@ -23,7 +23,12 @@ def timeline(interval: int, steps: list[int]) -> str:
 
 @pytest.mark.parametrize(
     ("interval", "expected"),
-    [(4, "-0dd-0dd-0" + "-0dd-0dd"), (5, "-0ddd-0ddd" + "-0ddd-0d"), (10, "-0dddddddd" + "-0dddddd"), (0, "-0dddddddd-0dddddd")],
+    [
+        (4, "-0dd-0dd-0" + "-0dd-0dd"),
+        (5, "-0ddd-0ddd" + "-0ddd-0d"),
+        (10, "-0dddddddd" + "-0dddddd"),
+        (0, "-0dddddddd-0dddddd"),
+    ],
 )
 def test_timeline_across_a_task_change(interval: int, expected: str) -> None:
     assert timeline(interval, [0] * 10 + [1] * 8) == expected

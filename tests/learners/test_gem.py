@@ -20,7 +20,9 @@ def gradient(module: nn.Module, x: Tensor, y: Tensor, columns: slice) -> np.ndar
     return np.concatenate([p.grad.numpy().ravel() for p in module.parameters() if p.grad is not None])
 
 
-def classical_step(module: nn.Module, seen: list[tuple[Tensor, Tensor, int]], now: int, margin: float, lr: float) -> bool:
+def classical_step(
+    module: nn.Module, seen: list[tuple[Tensor, Tensor, int]], now: int, margin: float, lr: float
+) -> bool:
     """Memory 4 a task and batches of 4: the memory of a task is its last batch."""
     last = {task: (x, y) for x, y, task in seen}
     columns = {task: slice(3 * task, 3 * task + 3) for task in last}

@@ -43,7 +43,10 @@ def test_metrics_of_the_learner() -> None:
     assert all(value.shape == (2,) for value in first.values())
     before = signal.initial
     expected = [
-        sum(float((now[r] - then[r]).detach().square().sum()) for now, then in zip(signal.learner.parameters(), before, strict=True))
+        sum(
+            float((now[r] - then[r]).detach().square().sum())
+            for now, then in zip(signal.learner.parameters(), before, strict=True)
+        )
         / sum(float(then[r].square().sum()) for then in before)
         for r in range(2)
     ]
@@ -63,7 +66,9 @@ def test_random_directions_have_the_length_of_predictions_and_change_each_time()
     model = replicas(2, sizes=(6, 3))
     signal = make(directions="random", generators=[torch_generator(r, "directions") for r in range(2)])
     learned(signal)
-    x = torch.eye(6, dtype=torch.float64)[:4].expand(2, 4, 6).contiguous()  # the gradient of column i is image i's direction
+    x = (
+        torch.eye(6, dtype=torch.float64)[:4].expand(2, 4, 6).contiguous()
+    )  # the gradient of column i is image i's direction
     first, second = (signal.gradient(model, Unlabelled(x, ALL), 0)[:, :18].view(2, 3, 6) for _ in range(2))
     assert signal.learner.tau is not None
     lengths = (0.5 * signal.learner.tau).expand(2, 4)

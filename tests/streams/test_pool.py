@@ -67,7 +67,9 @@ def test_limit_takes_the_first(tmp_path: Path) -> None:
     assert folder((1, 4, 4), tmp_path, limit=3, track=untracked)[:, 0, 0, 0].tolist() == [0, 1, 2]  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("files", "message"), [([], "holds no image files"), (["bad.png"], "none of the 1 image files")])
+@pytest.mark.parametrize(
+    ("files", "message"), [([], "holds no image files"), (["bad.png"], "none of the 1 image files")]
+)
 @pytest.mark.filterwarnings("ignore:skipped")
 def test_nothing_left(tmp_path: Path, files: list[str], message: str) -> None:
     for name in files:

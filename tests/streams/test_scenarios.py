@@ -9,7 +9,9 @@ from gradcast.streams.scenarios import Scenario, build, rotation
 from gradcast.streams.stream import Stream
 
 
-def stream(scenario: Scenario, tasks: int = 4, classes: int | None = None, samples: int | None = None, seed: int = 0) -> Stream:
+def stream(
+    scenario: Scenario, tasks: int = 4, classes: int | None = None, samples: int | None = None, seed: int = 0
+) -> Stream:
     return build(digits(0), scenario, tasks=tasks, classes_per_task=classes, samples=samples, data_seed=seed)
 
 
@@ -53,7 +55,9 @@ def test_split_shares_the_classes_out_evenly() -> None:
     assert stream("split", tasks=3).width == 3
 
 
-@pytest.mark.parametrize(("tasks", "classes", "needed"), [(6, 2, "6 tasks of 2 classes need 12"), (11, None, "11 tasks of 1")])
+@pytest.mark.parametrize(
+    ("tasks", "classes", "needed"), [(6, 2, "6 tasks of 2 classes need 12"), (11, None, "11 tasks of 1")]
+)
 def test_more_tasks_than_classes_allow(tasks: int, classes: int | None, needed: str) -> None:
     with pytest.raises(GradcastError, match=f"{needed}.*digits has 10"):
         stream("split", tasks=tasks, classes=classes)

@@ -55,7 +55,9 @@ def test_labels_belong_to_their_images() -> None:
     order = built.facts["permutations"][1]
     known = {x.tobytes(): int(y) for x, y in zip(digits(0).train.x, digits(0).train.y, strict=True)}
     for batch in built.batches(1, [5], batch=10, epochs=1, device=CPU, dtype=torch.float64):
-        for x, y in zip((255 * batch.x[0]).round().to(torch.uint8).flatten(1).numpy(), batch.y[0].tolist(), strict=True):
+        for x, y in zip(
+            (255 * batch.x[0]).round().to(torch.uint8).flatten(1).numpy(), batch.y[0].tolist(), strict=True
+        ):
             original = np.empty(64, np.uint8)
             original[order] = x
             assert known[original.tobytes()] == y
