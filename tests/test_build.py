@@ -78,7 +78,7 @@ def test_relative_pool_folders_are_found_in_the_data_folder(tmp_path: Path) -> N
     place = Place(CPU, torch.float32, tmp_path)
     found = build.pool(FolderSpec(name="folder", path="photos"), stream, place, data_seed=0, track=untracked)  # type: ignore[arg-type]
     assert len(found) == 1
-    with pytest.raises(GradcastError, match="neither .*elsewhere nor elsewhere"):
+    with pytest.raises(GradcastError, match=r"neither .*elsewhere nor elsewhere"):
         build.pool(FolderSpec(name="folder", path="elsewhere"), stream, place, data_seed=0, track=untracked)  # type: ignore[arg-type]
 
 

@@ -1,6 +1,7 @@
 """Replays trajectories: the reference's, and ones made here by an independent spelling of the whole method."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +33,11 @@ class Reference:
         generator = torch.Generator().manual_seed(seed)
         draw = lambda *shape: torch.randn(*shape, generator=generator, dtype=torch.float64) / shape[-1] ** 0.5  # noqa: E731
         self.params: list[Tensor] = []
-        for fan_in, fan_out in zip(sizes[:-1], sizes[1:], strict=True):
+        for fan_in, fan_out in pairwise(sizes):
             self.params += [draw(fan_out, fan_in).requires_grad_(), draw(fan_out).requires_grad_()]
         m = config["classes_per_task"]
         widths = [m, *hidden, m]
-        self.h = [draw(b, a).requires_grad_() for a, b in zip(widths[:-1], widths[1:], strict=True)]
+        self.h = [draw(b, a).requires_grad_() for a, b in pairwise(widths)]
         self.memory: dict[int, list[tuple[Tensor, Tensor] | None]] = {}
         self.pointer, self.reference, self.count, self.task = 0, None, 0, None
 
@@ -220,7 +221,7 @@ def test_not_a_number_does_not_agree(tmp_path: Path, good: dict[str, np.ndarray]
 def test_incomplete_files_are_explained(tmp_path: Path, good: dict[str, np.ndarray], missing: str) -> None:
     del good[missing]
     np.savez(tmp_path / "bad.npz", **good)
-    with pytest.raises(GradcastError, match="bad.npz"):
+    with pytest.raises(GradcastError, match=r"bad\.npz"):
         replay(tmp_path / "bad.npz")
 
 

@@ -148,7 +148,7 @@ def test_zero_rows_contribute_nothing_and_break_nothing() -> None:
 
 
 def test_neither_network_sees_the_others_gradient() -> None:
-    z, dz, y = labelled()
+    _, dz, y = labelled()
     host = torch.nn.Linear(3, 4).double()
     learner = make()
     learner.learn(host(torch.randn(6, 3, dtype=torch.float64)), dz, y, eta=ETA)

@@ -52,7 +52,7 @@ def test_folder_reads_nested_images_and_skips_bad_ones_by_name(tmp_path: Path) -
     (tmp_path / "broken.png").write_bytes(b"\x89PNG but no more")
     whole = (tmp_path / "b.png").read_bytes()
     (tmp_path / "cut.png").write_bytes(whole[: len(whole) // 2])
-    with pytest.warns(UserWarning) as warned:
+    with pytest.warns(UserWarning, match="skipped") as warned:
         x = folder((3, 8, 8), tmp_path, limit=None, track=untracked)  # type: ignore[arg-type]
     assert x.shape == (2, 3, 8, 8)
     named = [str(warning.message) for warning in warned]
