@@ -4,7 +4,7 @@ import torch
 from gradcast.evaluate import CHUNK, Evaluator
 from gradcast.heads import Heads
 from gradcast.replicas import Replicas
-from gradcast.streams.images import Images
+from gradcast.data.images import Images
 from tests.helpers import CPU
 
 

@@ -11,7 +11,7 @@ from gradcast.loop import Loop
 from gradcast.networks.mlp import MLP
 from gradcast.replicas import Replicas
 from gradcast.step import Step
-from gradcast.streams.digits import digits
+from gradcast.data.digits import digits
 from gradcast.streams.scenarios import build
 from tests.helpers import CPU
 

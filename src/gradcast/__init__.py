@@ -2,6 +2,8 @@
 
 from importlib.metadata import version
 
+from gradcast.data.images import Source
+from gradcast.data.own import from_datasets, own_data
 from gradcast.errors import GradcastError
 from gradcast.gradients import GradientLearner
 from gradcast.run import run
@@ -9,4 +11,15 @@ from gradcast.spec import Spec
 from gradcast.specfile import load, parse
 
 __version__ = version("gradcast")
-__all__ = ["GradcastError", "GradientLearner", "Spec", "__version__", "load", "parse", "run"]
+__all__ = [
+    "GradcastError",
+    "GradientLearner",
+    "Source",
+    "Spec",
+    "__version__",
+    "from_datasets",
+    "load",
+    "own_data",
+    "parse",
+    "run",
+]

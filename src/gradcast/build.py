@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
+import numpy as np
 import torch
 from torch import nn
 
 from gradcast.core import Learner, Signal
+from gradcast.data.images import Pixels, Source, convert
+from gradcast.data.load import Shelf, load_pool, load_source
 from gradcast.errors import GradcastError
 from gradcast.evaluate import Evaluator
 from gradcast.gradients.learner import GradientLearner
@@ -22,55 +24,78 @@ from gradcast.signals import Draws, Predicted
 from gradcast.spec import (
     DclSpec,
     FinetuneSpec,
-    FolderSpec,
     GemSpec,
     ModelSpec,
     NoSignalSpec,
-    PatchesSpec,
     PoolSpec,
     PredictedSpec,
     Setting,
     StreamSpec,
 )
 from gradcast.step import Step
-from gradcast.streams.digits import digits
-from gradcast.streams.mnist import mnist
-from gradcast.streams.pool import Pool, Track, folder, patches
-from gradcast.streams.scenarios import build as build_stream
+from gradcast.streams import scenarios
+from gradcast.streams.pool import TRANSFORMS, Pool, named, subset
+from gradcast.streams.scale import reference_scale, scale_for
 from gradcast.streams.stream import Stream
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a run happens: device and arithmetic, and the folder that holds datasets."""
+    """Where a run happens: device and arithmetic."""
 
     device: torch.device
     dtype: torch.dtype
-    data: Path
 
 
-def stream(spec: StreamSpec, data: Path) -> Stream:
-    """The stream of labelled tasks."""
-    source = digits(spec.data_seed) if spec.source == "digits" else mnist(data)
-    return build_stream(
-        source,
-        spec.scenario,
-        tasks=spec.tasks,
-        classes_per_task=None if spec.classes_per_task == "even" else spec.classes_per_task,
-        samples=None if spec.samples == "all" else spec.samples,
+def stream(spec: StreamSpec, shelf: Shelf, source: Source | None = None) -> Stream:
+    """The stream of labelled tasks; ``source`` where the images come from the caller."""
+    found = source or load_source(
+        spec.source,
+        shelf,
+        path=spec.path,
+        size=None if spec.size == "own" else spec.size,
+        colour=spec.colour,
         data_seed=spec.data_seed,
     )
+    if source is not None:
+        found = source.converted(spec.colour, None if spec.size == "own" else spec.size)
+    match spec.scenario:
+        case "rotated":
+            tasks, width, facts = scenarios.rotated(found, spec.tasks, spec.data_seed)
+        case "permuted":
+            tasks, width, facts = scenarios.permuted(found, spec.tasks, spec.data_seed)
+        case "split":
+            per_task = None if spec.classes_per_task == "even" else spec.classes_per_task
+            tasks, width, facts = scenarios.split(
+                found, spec.tasks, spec.data_seed, classes_per_task=per_task, class_order=spec.class_order
+            )
+    samples = None if spec.samples == "all" else spec.samples
+    for index, task in enumerate(tasks):
+        if samples is not None and samples > len(task.train):
+            raise GradcastError(
+                f"task {index} has {len(task.train)} training images, stream.samples asks for {samples}; lower it"
+            )
+    scale = scale_for(spec.normalise, found.train.x)
+    scaled = {"mean": np.array(scale.mean), "std": np.array(scale.std)} if scale.mean else {}
+    shape, steps = found.shape, named(spec.augment)
+    return Stream(tasks, shape, width, {**facts, **scaled}, samples, spec.ratio, scale, steps)
 
 
-def pool(spec: PoolSpec, stream: Stream, place: Place, *, data_seed: int, track: Track) -> Pool:
-    """The pool of unlabelled images, in the stream's shape."""
-    match spec:
-        case PatchesSpec():
-            x = patches(stream.shape, count=spec.count, data_seed=data_seed)
-        case FolderSpec():
-            limit = None if spec.limit == "all" else spec.limit
-            x = folder(stream.shape, _find(Path(spec.path), place.data), limit=limit, track=track)
-    return Pool(x, scale=spec.scale, device=place.device, dtype=place.dtype)
+def pool(
+    spec: PoolSpec, stream: Stream, shelf: Shelf, place: Place, *, data_seed: int, images: Pixels | None = None
+) -> Pool:
+    """The pool of unlabelled images, in the stream's shape; ``images`` where they come from the caller."""
+    transform = TRANSFORMS[spec.transform]
+    shape = transform.shape(stream.shape)
+    if images is not None:
+        x = convert(images, shape)
+    else:
+        x = load_pool(
+            spec.name, shape, shelf, path=spec.path, squash=transform.squash, count=spec.count, data_seed=data_seed
+        )
+    scale = stream.scale if spec.scale == "labelled" else reference_scale(stream.shape[0])
+    steps = (*transform.pipeline(stream.shape), *named(spec.augment))
+    return Pool(subset(x, spec.ratio, data_seed), scale, steps, device=place.device, dtype=place.dtype)
 
 
 def loop(
@@ -151,14 +176,3 @@ def _heads(setting: Setting, stream: Stream) -> Heads:
     choice = setting.model.heads
     masked = choice == "masked" or (choice == "auto" and setting.stream.scenario == "split")
     return Heads(stream.width, len(stream.tasks), masked=masked)
-
-
-def _find(path: Path, data: Path) -> Path:
-    """A relative path is looked up in the data folder, then in the working folder."""
-    path = path.expanduser()
-    places = [path] if path.is_absolute() else [data / path, path]
-    for candidate in places:
-        if candidate.is_dir():
-            return candidate.resolve()
-    tried = " nor ".join(str(candidate) for candidate in places)
-    raise GradcastError(f"the pool's folder is not there: neither {tried}; set pool.path to a folder of images")

@@ -1,6 +1,5 @@
 """The command line."""
 
-import os
 import sys
 import warnings
 from pathlib import Path
@@ -10,8 +9,9 @@ import typer
 from rich.console import Console
 
 import gradcast
-from gradcast import specfile
+from gradcast import datacli, specfile
 from gradcast.console import ProgressDisplay, print_results
+from gradcast.datacli import DataOption, data_folder
 from gradcast.environment import use_threads
 from gradcast.errors import GradcastError
 from gradcast.result import RowResult
@@ -26,6 +26,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     help="Semi-supervised continual learning with predicted gradients, told apart from noise by paired seeds.",
 )
+app.add_typer(datacli.app, name="data")
 BAD_INPUT = 2
 
 
@@ -39,7 +40,7 @@ def run(
         typer.Option("--set", metavar="KEY=VALUE", help="change one setting, e.g. stream.tasks=5; repeatable"),
     ] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="train seeds 0 to N-1, together")] = None,
-    data: Annotated[Path | None, typer.Option(help="folder of datasets [default: $GRADCAST_DATA or ./data]")] = None,
+    data: DataOption = None,
     out: Annotated[Path, typer.Option(help="folder for run directories")] = Path("runs"),
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = "auto",
     threads: Annotated[int | None, typer.Option(min=1, help="CPU threads [default: all cores]")] = None,
@@ -56,11 +57,10 @@ def run(
         typer.echo(specfile.dump(spec), nl=False)
         return
     use_threads(threads)
-    folder = data or Path(os.environ.get("GRADCAST_DATA", "data"))
     errors = Console(stderr=True)
     with ProgressDisplay(errors) as display:
         _show_warnings(errors)
-        directory, results = run_spec(spec, out=out, data=folder, device=device, display=display)
+        directory, results = run_spec(spec, out=out, data=data_folder(data), device=device, display=display)
     _print(directory, results, json=json)
 
 

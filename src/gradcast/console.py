@@ -1,8 +1,9 @@
 """What a person sees in the terminal: progress with the time left, and the table of results."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -48,13 +49,21 @@ class ProgressDisplay:
     ) -> None:
         self.progress.stop()
 
-    def track(self, paths: Iterable[Path], what: str) -> Iterable[Path]:
+    def track(self, rounds: Iterable[Any], what: str, total: int) -> Iterable[Any]:
         """A bar for a long loop before training."""
-        files = list(paths)
-        bar = self.progress.add_task(what, total=len(files), note="")
-        for file in files:
-            yield file
+        bar = self.progress.add_task(what, total=total, note="")
+        for entry in rounds:
+            yield entry
             self.progress.advance(bar)
+
+    def transfer(self, what: str) -> Callable[[int, int | None], None]:
+        """A bar for a download, in megabytes."""
+        bar = self.progress.add_task(what, total=None, note="MB")
+
+        def moved(done: int, total: int | None) -> None:
+            self.progress.update(bar, completed=done >> 20, total=None if total is None else total >> 20)
+
+        return moved
 
     def row(self, label: str, steps: int) -> "RowProgress":
         """A bar for a row."""

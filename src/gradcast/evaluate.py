@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from gradcast.data.images import Images
 from gradcast.replicas import Replicas
-from gradcast.streams.images import Images
-from gradcast.streams.stream import to_unit
+from gradcast.streams.scale import Scale
 
 CHUNK = 2_000  # images a forward pass
 
@@ -20,10 +21,12 @@ class Evaluator:
     as wrong.
     """
 
-    def __init__(self, tests: Sequence[Images], *, drop_last: bool, device: torch.device, dtype: torch.dtype) -> None:
-        self.tests = [(torch.from_numpy(test.x).to(device), torch.from_numpy(test.y).to(device)) for test in tests]
+    def __init__(
+        self, tests: Sequence[Images], scale: Scale, *, drop_last: bool, device: torch.device, dtype: torch.dtype
+    ) -> None:
+        self.tests = [(torch.from_numpy(np.array(t.x)).to(device), torch.from_numpy(t.y).to(device)) for t in tests]
         self.seen = [len(test) - 1 if drop_last else len(test) for test in tests]
-        self.dtype = dtype
+        self.scale, self.dtype = scale, dtype
 
     def __call__(self, model: Replicas) -> Float[Tensor, "r tasks"]:
         """Share of right answers, in float64: one row of the accuracy matrix for each replica."""
@@ -34,5 +37,5 @@ class Evaluator:
         right = torch.zeros(model.count, dtype=torch.int64, device=y.device)
         for start in range(0, self.seen[task], CHUNK):
             chunk = slice(start, min(start + CHUNK, self.seen[task]))
-            right += (model.classify(to_unit(x[chunk], self.dtype), task) == y[chunk]).sum(1)
+            right += (model.classify(self.scale(x[chunk], self.dtype), task) == y[chunk]).sum(1)
         return right.double() / len(y)

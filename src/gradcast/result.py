@@ -55,7 +55,8 @@ def read(directory: RunDirectory) -> list[RowResult]:
         matrices = np.stack([directory.accuracy(row.name, seed) for seed in spec.seeds])
         measures = [measure(matrix) for matrix in matrices]
         logs = [diagnose(directory.metrics(row.name, seed)) for seed in spec.seeds]
-        diagnostics = {name: interval([log[name] for log in logs]) for name in logs[0]}
+        names = list(dict.fromkeys(name for log in logs for name in log))  # a seed may have drawn no unlabelled batch
+        diagnostics = {name: interval([log[name] for log in logs if name in log]) for name in names}
         acc = [100 * m.acc for m in measures]
         first = results[0].acc() if results and results[0].name == spec.rows[0].name else None
         paired = compare(acc, first) if first else None

@@ -4,12 +4,18 @@ import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
 import torch
 
-from gradcast import build, environment
+from gradcast import build, environment, specfile
 from gradcast.build import Place
+from gradcast.data.cache import Cache, default_cache
+from gradcast.data.images import Pixels, Source
+from gradcast.data.load import Shelf, untracked
+from gradcast.data.own import fingerprint, pixels
+from gradcast.errors import GradcastError
 from gradcast.evaluate import Evaluator
 from gradcast.loop import Loop, Observer
 from gradcast.report import write_report
@@ -25,7 +31,7 @@ from gradcast.streams.stream import Stream
 class Display(Protocol):
     """Shows a run to a person."""
 
-    def track(self, paths: Iterable[Path], what: str) -> Iterable[Path]:
+    def track(self, rounds: Iterable[Any], what: str, total: int) -> Iterable[Any]:
         """A long loop before training."""
         ...
 
@@ -44,11 +50,20 @@ def run(
     out: Path = Path("runs"),
     data: Path = Path("data"),
     device: str = "auto",
+    source: Source | None = None,
+    pool: np.ndarray | torch.Tensor | None = None,
     display: Display | None = None,
 ) -> tuple[RunDirectory, list[RowResult]]:
-    """Train what is missing, write result, report and figure, and return where they are and what they say."""
-    place = Place(environment.choose_device(device), getattr(torch, spec.dtype), data)
-    shared = Shared(place, display)
+    """Train what is missing, write result, report and figure, and return where they are and what they say.
+
+    ``source`` (see ``own_data``) and ``pool`` (images of any accepted form) take the place of what the specification
+    names.
+    """
+    images = None if pool is None else pixels(pool)
+    spec = _with_own_data(spec, source, images)
+    place = Place(environment.choose_device(device), getattr(torch, spec.dtype))
+    track = untracked if display is None else display.track
+    shared = Shared(place, Shelf(data, Cache(default_cache()), track), source, images, display)
     for row in spec.rows:  # bad data shows before anything is written
         shared.pool(row.setting)
     directory = RunDirectory.create(out, spec)
@@ -63,11 +78,34 @@ def run(
     return directory, results
 
 
+def _with_own_data(spec: Spec, source: Source | None, images: Pixels | None) -> Spec:
+    """The specification names the caller's own data by their content, so that runs on other data never mix with it."""
+    change: dict[str, dict[str, str]] = {}
+    if source is not None:
+        content = fingerprint(source.train.x, source.train.y, source.test.x, source.test.y)
+        change["stream"] = {"source": "python", "path": "", "fingerprint": content}
+    if images is not None:
+        change["pool"] = {"name": "python", "path": "", "fingerprint": fingerprint(images)}
+    settings = [row.setting for row in spec.rows]
+    if any(s.stream.source == "python" for s in settings) and source is None:
+        raise GradcastError("the source 'python' needs images from the caller: gradcast.run(spec, source=...)")
+    if any(s.pool.name == "python" for s in settings) and images is None:
+        raise GradcastError("the pool 'python' needs images from the caller: gradcast.run(spec, pool=...)")
+    return specfile.override(spec, change) if change else spec
+
+
 class Shared:
     """Streams, test sets and pools, made once for all rows that use the same."""
 
-    def __init__(self, place: Place, display: Display | None = None) -> None:
-        self.place, self.display = place, display
+    def __init__(
+        self,
+        place: Place,
+        shelf: Shelf,
+        source: Source | None = None,
+        images: Pixels | None = None,
+        display: Display | None = None,
+    ) -> None:
+        self.place, self.shelf, self.source, self.images, self.display = place, shelf, source, images, display
         self._streams: dict[str, tuple[Stream, Evaluator]] = {}
         self._pools: dict[str, Pool] = {}
 
@@ -75,10 +113,10 @@ class Shared:
         """The stream and the test sets of its tasks."""
         key = setting.stream.model_dump_json() + setting.evaluation.model_dump_json()
         if key not in self._streams:
-            stream = build.stream(setting.stream, self.place.data)
+            stream = build.stream(setting.stream, self.shelf, self.source)
             tests = [stream.test(task) for task in range(len(stream.tasks))]
-            drop_last = setting.evaluation.drop_last
-            evaluator = Evaluator(tests, drop_last=drop_last, device=self.place.device, dtype=self.place.dtype)
+            drop_last, place = setting.evaluation.drop_last, self.place
+            evaluator = Evaluator(tests, stream.scale, drop_last=drop_last, device=place.device, dtype=place.dtype)
             self._streams[key] = stream, evaluator
         return self._streams[key]
 
@@ -87,11 +125,12 @@ class Shared:
         stream, _ = self.stream(setting)
         if isinstance(setting.signal, NoSignalSpec) or setting.policy.p == 0:
             return None
-        key = setting.pool.model_dump_json() + str(stream.shape) + str(setting.stream.data_seed)
+        key = setting.pool.model_dump_json() + setting.stream.model_dump_json()
         if key not in self._pools:
-            track = self.display.track if self.display is not None else _untracked
             seed = setting.stream.data_seed
-            self._pools[key] = build.pool(setting.pool, stream, self.place, data_seed=seed, track=track)
+            self._pools[key] = build.pool(
+                setting.pool, stream, self.shelf, self.place, data_seed=seed, images=self.images
+            )
         return self._pools[key]
 
 
@@ -104,7 +143,7 @@ def train(spec: Spec, row: Row, directory: RunDirectory, shared: Shared) -> None
     recorder = Recorder(directory, row.name, spec.seeds)
     observers: list[Observer] = [recorder]
     if shared.display is not None:
-        observers.append(shared.display.row(row.label, stream.steps(loop.batch, loop.epochs)))
+        observers.append(shared.display.row(row.label, stream.length(loop.batch, loop.epochs)))
     started, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.perf_counter()
     try:
         loop.run(observers)
@@ -124,7 +163,3 @@ def _weights(loop: Loop, replica: int) -> dict[str, torch.Tensor]:
     if isinstance(signal, Predicted):
         weights |= {f"learner.{name}": value[replica].clone() for name, value in signal.learner.state_dict().items()}
     return weights
-
-
-def _untracked(paths: Iterable[Path], what: str) -> Iterable[Path]:
-    return paths

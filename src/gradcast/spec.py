@@ -8,12 +8,14 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from gradcast.data.images import Colour
 from gradcast.gradients.learner import Activation, Objective, OptimizerName, Tau
 from gradcast.networks.mlp import Norm
 from gradcast.replicas import Statistics
 from gradcast.signals.policy import Policy, Update
 from gradcast.signals.predicted import Directions
-from gradcast.streams.pool import Scale
+from gradcast.streams.pool import TransformName
+from gradcast.streams.scale import Normalise
 from gradcast.streams.scenarios import Scenario
 
 Positive = Annotated[int, Field(ge=1)]
@@ -21,6 +23,16 @@ Natural = Annotated[int, Field(ge=0)]
 Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Probability = Annotated[float, Field(ge=0, le=1)]
+
+SourceName = Literal[
+    "digits", "mnist", "fashion-mnist", "cifar-10", "cifar-100", "svhn", "tiny-imagenet", "mini-imagenet",
+    "folder", "npz", "python",
+]  # fmt: skip
+PoolName = Literal[
+    "patches", "folder", "python", "tiny-imagenet", "coco", "cub", "aircraft", "cars",
+    "digits", "mnist", "fashion-mnist", "cifar-10", "cifar-100", "svhn", "mini-imagenet",
+]  # fmt: skip
+AugmentationName = Literal["crop", "flip", "rotate", "jitter", "resized-crop"]
 
 
 class Table(BaseModel):
@@ -32,14 +44,37 @@ class Table(BaseModel):
 class StreamSpec(Table):
     """Which labelled tasks, in which portions."""
 
-    source: Literal["digits", "mnist"] = "digits"
+    source: SourceName = "digits"
+    path: str = ""  # where the source 'folder' or 'npz' lies
+    fingerprint: str = ""  # filled in for the source 'python', whose images come from the caller
+    size: Positive | Literal["own"] = "own"  # pixels a side
+    colour: Colour = "own"
+    normalise: Normalise = "unit"
+    augment: list[AugmentationName] = []  # labelled training images
     scenario: Scenario = "rotated"
     tasks: Positive = 10
     classes_per_task: Positive | Literal["even"] = "even"  # split only
+    class_order: Literal["natural", "shuffled"] | list[Natural] = "natural"  # split only
     samples: Positive | Literal["all"] = "all"  # labelled images a task
+    ratio: Annotated[float, Field(gt=0, le=1)] = 1.0  # share of them that is used
     batch: Positive = 10
     epochs: Positive = 1
     data_seed: int = 0  # angles, permutations and splits; the same for all seeds
+
+    @model_validator(mode="after")
+    def _paths_and_classes(self) -> "StreamSpec":
+        if (self.source in ("folder", "npz")) != bool(self.path):
+            if self.path:
+                raise ValueError(
+                    "stream.path belongs to the sources 'folder' and 'npz'; the others lie in the data folder"
+                )
+            raise ValueError(f"stream.path is missing: set it to your {self.source}, as in --set stream.path=VALUE")
+        for key in ("classes_per_task", "class_order"):
+            if self.scenario != "split" and getattr(self, key) != StreamSpec.model_fields[key].default:
+                raise ValueError(
+                    f"stream.{key} applies to the scenario 'split'; every {self.scenario} task has all classes"
+                )
+        return self
 
 
 class ModelSpec(Table):
@@ -117,21 +152,27 @@ class PolicySpec(Table):
         return Policy(**self.model_dump())
 
 
-class PatchesSpec(Table):
-    """Crops of two photographs that ship with scikit-learn."""
+class PoolSpec(Table):
+    """Unlabelled images, brought to the stream's shape."""
 
-    name: Literal["patches"] = "patches"
-    count: Positive = 2000
-    scale: Scale = "labelled"
+    name: PoolName = "patches"
+    path: str = ""  # where the pool 'folder' lies: a folder or a zip archive
+    fingerprint: str = ""  # filled in for the pool 'python'
+    count: Positive = 2000  # patches only
+    transform: TransformName = "plain"
+    augment: list[AugmentationName] = []  # after the transform
+    scale: Literal["labelled", "reference"] = "labelled"  # reference: normalised as in the published code
+    ratio: Annotated[float, Field(gt=0, le=1)] = 1.0  # share of the pool that may be drawn
 
-
-class FolderSpec(Table):
-    """Any folder of images."""
-
-    name: Literal["folder"]
-    path: str
-    limit: Positive | Literal["all"] = "all"  # read only so many
-    scale: Scale = "labelled"
+    @model_validator(mode="after")
+    def _path_belongs_to_a_folder(self) -> "PoolSpec":
+        if self.name == "folder" and not self.path:
+            raise ValueError("pool.path is missing: set it to a folder of images, as in --set pool.path=VALUE")
+        if self.name != "folder" and self.path:
+            raise ValueError("pool.path belongs to the pool 'folder'; set pool.name=folder or remove the path")
+        if self.name != "patches" and self.count != PoolSpec.model_fields["count"].default:
+            raise ValueError("pool.count belongs to the pool 'patches'; pool.ratio uses a share of any pool")
+        return self
 
 
 class EvaluationSpec(Table):
@@ -142,14 +183,12 @@ class EvaluationSpec(Table):
 
 LearnerSpec = Annotated[FinetuneSpec | GemSpec | DclSpec, Field(discriminator="name")]
 SignalSpec = Annotated[NoSignalSpec | PredictedSpec, Field(discriminator="name")]
-PoolSpec = Annotated[PatchesSpec | FolderSpec, Field(discriminator="name")]
 
 
 # The choices by name, for messages and for rows that change a name.
 CHOICES: dict[str, dict[str, type[Table]]] = {
     "learner": {"finetune": FinetuneSpec, "gem": GemSpec, "dcl": DclSpec},
     "signal": {"none": NoSignalSpec, "predicted": PredictedSpec},
-    "pool": {"patches": PatchesSpec, "folder": FolderSpec},
 }
 
 
@@ -161,7 +200,7 @@ class Setting(Table):
     learner: LearnerSpec = GemSpec()
     signal: SignalSpec = NoSignalSpec()
     policy: PolicySpec = PolicySpec()
-    pool: PoolSpec = PatchesSpec()
+    pool: PoolSpec = PoolSpec()
     evaluation: EvaluationSpec = EvaluationSpec()
 
     @model_validator(mode="after")

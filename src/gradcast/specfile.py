@@ -15,7 +15,7 @@ from gradcast.errors import GradcastError
 from gradcast.spec import CHOICES, Row, Setting, Spec
 
 Raw = dict[str, Any]
-DEFAULT_NAMES = {"learner": "gem", "signal": "none", "pool": "patches"}
+DEFAULT_NAMES = {"learner": "gem", "signal": "none"}
 HEADER = [key for key in Spec.model_fields if key != "rows"]
 TABLES = list(Setting.model_fields)
 
@@ -35,7 +35,7 @@ def load(name: str, settings: Iterable[str] = ()) -> Spec:
     elif name in presets():
         text = files("gradcast").joinpath("presets", f"{name}.toml").read_text()
     else:
-        raise GradcastError(f"there is no preset or file {name!r}{_nearest(name, presets())}")
+        raise GradcastError(f"there is no preset or file {name!r}{nearest(name, presets())}")
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -50,7 +50,7 @@ def parse(raw: Mapping[str, Any]) -> Spec:
     """A specification from nested tables: common ones on top, and a list ``row`` of what differs."""
     for key in raw:
         if key not in (*HEADER, *TABLES, "row"):
-            raise GradcastError(f"unknown key {key!r}{_nearest(key, [*HEADER, *TABLES, 'row'])}")
+            raise GradcastError(f"unknown key {key!r}{nearest(key, [*HEADER, *TABLES, 'row'])}")
     rows = raw.get("row", [{"name": "run"}])
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise GradcastError("'row' must be a list of tables; write each as [[row]]")
@@ -77,10 +77,20 @@ def dump(spec: Spec) -> str:
     return "\n".join(lines) + "\n"
 
 
+def override(spec: Spec, change: Mapping[str, Mapping[str, str]]) -> Spec:
+    """The same specification with some keys of some tables changed in every row."""
+    rows = []
+    for row in spec.rows:
+        tables = row.setting.model_dump()
+        changed = {table: content | change.get(table, {}) for table, content in tables.items()}
+        rows.append(row.model_copy(update={"setting": Setting.model_validate(changed)}))
+    return spec.model_copy(update={"rows": rows})
+
+
 def _row(raw: Raw, index: int, common: Raw) -> Row:
     for key in raw:
         if key not in ("name", "label", *TABLES):
-            raise GradcastError(f"unknown key 'row.{key}'{_nearest(key, ['name', 'label', *TABLES])}")
+            raise GradcastError(f"unknown key 'row.{key}'{nearest(key, ['name', 'label', *TABLES])}")
     name = raw.get("name", f"row-{index}")
     try:
         setting = Setting.model_validate(_merge(common, _tables(raw)))
@@ -119,7 +129,7 @@ def _assign(raw: Raw, setting: str) -> Raw:
         rows = raw.get("row", [])
         names = [row.get("name", f"row-{index}") for index, row in enumerate(rows)]
         if parts[1] not in names:
-            raise GradcastError(f"there is no row {parts[1]!r}{_nearest(parts[1], names)}")
+            raise GradcastError(f"there is no row {parts[1]!r}{nearest(parts[1], names)}")
         rest = ".".join(parts[2:]) + "=" + text
         return raw | {
             "row": [_assign(row, rest) if name == parts[1] else row for row, name in zip(rows, names, strict=True)]
@@ -127,7 +137,7 @@ def _assign(raw: Raw, setting: str) -> Raw:
     if len(parts) == 1:
         return raw | {parts[0]: _literal(text)}
     if len(parts) > 2 or parts[0] not in TABLES:
-        raise GradcastError(f"unknown key {key.strip()!r}{_nearest(parts[0], TABLES)}")
+        raise GradcastError(f"unknown key {key.strip()!r}{nearest(parts[0], TABLES)}")
     before = {parts[0]: raw.get(parts[0], {})}
     return raw | _merge(before, {parts[0]: {parts[1]: _literal(text)}})
 
@@ -154,10 +164,10 @@ def _explain(error: ErrorDetails) -> str:
         case "extra_forbidden":
             known = _fields(location[0], chosen)
             where = f" ({location[0]} {chosen!r})" if chosen else ""
-            return f"unknown key {key!r}{where}{_nearest(location[-1], known, prefix=location[0] + '.')}"
+            return f"unknown key {key!r}{where}{nearest(location[-1], known, prefix=location[0] + '.')}"
         case "union_tag_invalid":
             name = str(error["input"].get("name"))
-            return f"{key}.name = {name!r} is unknown{_nearest(name, CHOICES[location[0]])}"
+            return f"{key}.name = {name!r} is unknown{nearest(name, CHOICES[location[0]])}"
         case "literal_error":
             return f"{key} = {error['input']!r} is not valid; it must be {error['ctx']['expected']}"
         case "value_error":
@@ -175,7 +185,8 @@ def _fields(table: str, chosen: str | None) -> list[str]:
     return list(getattr(model, "model_fields", {}))
 
 
-def _nearest(word: str, known: Iterable[str], prefix: str = "") -> str:
+def nearest(word: str, known: Iterable[str], prefix: str = "") -> str:
+    """The end of a sentence about an unknown word: the nearest known one, or all of them."""
     options = list(known)
     close = get_close_matches(word, options, n=1, cutoff=0.5)
     return f"; did you mean {prefix + close[0]!r}?" if close else f"; known: {', '.join(options)}"

@@ -3,8 +3,8 @@ import pytest
 from PIL import Image
 
 from gradcast.errors import GradcastError
-from gradcast.streams.digits import digits
-from gradcast.streams.images import Images, Source, move_pixels
+from gradcast.data.digits import digits
+from gradcast.data.images import Images, Source, move_pixels
 from gradcast.streams.scenarios import Scenario, build, rotation
 from gradcast.streams.stream import Stream
 

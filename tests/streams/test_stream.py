@@ -1,7 +1,7 @@
 import numpy as np
 import torch
 
-from gradcast.streams.digits import digits
+from gradcast.data.digits import digits
 from gradcast.streams.scenarios import build
 from gradcast.streams.stream import Stream, to_unit
 from tests.helpers import CPU

@@ -6,9 +6,11 @@ from typing import Literal
 
 import numpy as np
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from gradcast.core import Unlabelled
-from gradcast.randomness import numpy_generator
+from gradcast.randomness import numpy_generator, torch_generator
 from gradcast.replicas import Statistics
 from gradcast.streams.pool import Pool
 
@@ -44,6 +46,7 @@ class Draws:
         self.pool, self.policy = pool, policy
         self.coins = [numpy_generator(seed, "policy") for seed in seeds]
         self.shuffles = [numpy_generator(seed, "pool") for seed in seeds]
+        self.generators = [torch_generator(seed, "pool", "augment") for seed in seeds]
         self.queues = [np.empty(0, dtype=np.int64) for _ in seeds]
         self.last = np.zeros((len(seeds), policy.batch), dtype=np.int64)
         self.step = 0
@@ -59,7 +62,17 @@ class Draws:
             self.last[replica] = self._take(int(replica))
         if not used.any():
             return None
-        return Unlabelled(self.pool.images(self.last), torch.from_numpy(used).to(self.pool.device))
+        return Unlabelled(self._images(used), torch.from_numpy(used).to(self.pool.device))
+
+    def _images(self, used: np.ndarray) -> Float[Tensor, "r u c h w"]:
+        """Only replicas that use their images take random numbers for them, as if each were alone."""
+        drawing = np.flatnonzero(used)
+        shown = self.pool.images(self.last[drawing], [self.generators[replica] for replica in drawing])
+        if used.all():
+            return shown
+        images = shown.new_zeros(len(used), *shown.shape[1:])
+        images[torch.from_numpy(drawing).to(shown.device)] = shown
+        return images
 
     def _take(self, replica: int) -> np.ndarray:
         while len(self.queues[replica]) < self.policy.batch:

@@ -1,103 +1,94 @@
-"""Pools: unlabelled images brought to the stream's shape and scale."""
+"""The pool: unlabelled images as the model sees them, by one of the published transforms or plainly."""
 
-import warnings
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int, UInt8
-from PIL import Image, ImageOps, UnidentifiedImageError
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from gradcast.errors import GradcastError
+from gradcast.augment import AUGMENTATIONS, Augmentation, augment, crop, flip, grey, jitter, resize
+from gradcast.data.images import Pixels, Shape
 from gradcast.randomness import numpy_generator
-from gradcast.streams.stream import to_unit
+from gradcast.streams.scale import Scale
 
-# labelled: divided by 255 like the labelled images. reference: also normalised as the published code does, which
-# labelled images are not.
-Scale = Literal["labelled", "reference"]
-REFERENCE_MEAN_STD = {1: ([0.5], [0.5]), 3: ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])}
+# plain: brought to the stream's shape, nothing random. The others are the published ones, by the names of the
+# published code.
+TransformName = Literal["plain", "tiny4mnist", "tiny", "coco", "coco-acl", "cub", "car", "aircraft"]
 
-Shape = tuple[int, int, int]
-Track = Callable[[Iterable[Path], str], Iterable[Path]]  # wraps a long loop in a progress bar
+
+@dataclass(frozen=True)
+class Transform:
+    """How images are decoded (size, None: the stream's; squash: ignore proportions) and what happens at each draw."""
+
+    decoded: int | None = None
+    squash: bool = False
+    crop: int | None = None
+    steps: tuple[Augmentation, ...] = ()
+
+    def shape(self, stream: Shape) -> Shape:
+        """Shape of the decoded images; those that are cropped stay in colour until then."""
+        return stream if self.decoded is None else (3, self.decoded, self.decoded)
+
+    def pipeline(self, stream: Shape) -> tuple[Augmentation, ...]:
+        """All that happens at a draw, for a stream of this shape."""
+        if self.crop is None:
+            return self.steps
+        window = Augmentation("window", partial(_window, size=self.crop, stream=stream), 2)
+        return (window, *self.steps)
+
+
+def _window(x: Tensor, u: Tensor, *, size: int, stream: Shape) -> Tensor:
+    small = resize(crop(x, u, size=size), stream[1])
+    return grey(small) if stream[0] == 1 else small
+
+
+FLIP = Augmentation("flip", flip, 1)
+LIGHT = Augmentation("light", partial(jitter, brightness=0.2, contrast=0.2), 3)
+TRANSFORMS: dict[TransformName, Transform] = {
+    "plain": Transform(),
+    "tiny4mnist": Transform(decoded=64, crop=60),
+    "tiny": Transform(decoded=64, crop=60, steps=(FLIP,)),
+    "coco": Transform(squash=True, steps=(FLIP,)),
+    "coco-acl": Transform(decoded=256, crop=224, steps=(FLIP,)),
+    "cub": Transform(squash=True, steps=(FLIP, LIGHT)),
+    "car": Transform(squash=True, steps=(FLIP, LIGHT)),
+    "aircraft": Transform(squash=True, steps=(FLIP, LIGHT)),
+}
 
 
 class Pool:
     """Unlabelled images on the device, as bytes until they are asked for."""
 
     def __init__(
-        self, x: UInt8[np.ndarray, "n c h w"], *, scale: Scale, device: torch.device, dtype: torch.dtype
+        self, x: Pixels, scale: Scale, steps: Sequence[Augmentation] = (), *, device: torch.device, dtype: torch.dtype
     ) -> None:
-        self.x = torch.from_numpy(np.ascontiguousarray(x)).to(device)
+        self.x = torch.from_numpy(np.array(x)).to(device)
+        self.scale, self.steps = scale, tuple(steps)
         self.device, self.dtype = device, dtype
-        mean, std = REFERENCE_MEAN_STD[x.shape[1]] if scale == "reference" else ([0.0], [1.0])
-        self.mean = torch.tensor(mean, device=device, dtype=dtype).view(-1, 1, 1)
-        self.std = torch.tensor(std, device=device, dtype=dtype).view(-1, 1, 1)
 
     def __len__(self) -> int:
         return len(self.x)
 
-    def images(self, index: Int[np.ndarray, "r u"]) -> Float[Tensor, "r u c h w"]:
-        """These images, as the model sees them."""
-        chosen = self.x[torch.from_numpy(index).to(self.device)]
-        return (to_unit(chosen, self.dtype) - self.mean) / self.std
+    def images(
+        self, index: Int[np.ndarray, "r u"], generators: Sequence[torch.Generator] = ()
+    ) -> Float[Tensor, "r u c h w"]:
+        """These images as the model sees them, one row of indices and one generator a replica."""
+        chosen = self.x[torch.from_numpy(index).to(self.device)].to(self.dtype) / 255
+        return self.scale(augment(chosen, self.steps, generators) if self.steps else chosen, self.dtype)
 
 
-def patches(shape: Shape, *, count: int, data_seed: int) -> UInt8[np.ndarray, "n c h w"]:
-    """Crops of scikit-learn's two sample photographs, one to four times the stream's size, scaled down to it."""
-    from sklearn.datasets import load_sample_images  # here, not above: a second of start-up
-
-    channels, height, width = shape
-    photographs = [Image.fromarray(image) for image in load_sample_images().images]
-    generator = numpy_generator(data_seed, "patches")
-    crops = []
-    for _ in range(count):
-        photograph = photographs[generator.integers(len(photographs))]
-        side = min(int(generator.uniform(1, 4) * max(height, width)), *photograph.size)
-        left, top = (int(generator.integers(extent - side + 1)) for extent in photograph.size)
-        crops.append(fit(photograph.crop((left, top, left + side, top + side)), (channels, height, width)))
-    return np.stack(crops)
+def subset(x: Pixels, ratio: float, data_seed: int) -> Pixels:
+    """A fixed random share of the pool, the rest never drawn."""
+    if ratio == 1:
+        return x
+    kept = numpy_generator(data_seed, "pool subset").permutation(len(x))[: max(round(ratio * len(x)), 1)]
+    return x[np.sort(kept)]
 
 
-def folder(shape: Shape, path: Path, *, limit: int | None, track: Track) -> UInt8[np.ndarray, "n c h w"]:
-    """Every image below a folder, in the order of paths; unreadable ones are skipped with a warning that names them."""
-    if not path.is_dir():
-        raise GradcastError(f"the pool's folder {path} does not exist; set pool.path to a folder of images")
-    known = Image.registered_extensions()
-    files = sorted(file for file in path.rglob("*") if file.suffix.lower() in known and file.is_file())
-    if not files:
-        raise GradcastError(f"the pool's folder {path} holds no image files; set pool.path to a folder of images")
-    images = [image for file in track(files[:limit], "reading the pool") if (image := _read(file, shape)) is not None]
-    if not images:
-        raise GradcastError(
-            f"none of the {len(files[:limit])} image files in {path} can be read; set pool.path to another folder"
-        )
-    return np.stack(images)
-
-
-def fit(image: Image.Image, shape: Shape) -> UInt8[np.ndarray, "c h w"]:
-    """An image cut to the middle and scaled (bilinear) to the stream's shape, grey where that has one channel."""
-    channels, height, width = shape
-    image = ImageOps.fit(image.convert("L" if channels == 1 else "RGB"), (width, height), Image.Resampling.BILINEAR)
-    pixels = np.asarray(image)
-    return pixels[None] if channels == 1 else pixels.transpose(2, 0, 1)
-
-
-def _read(file: Path, shape: Shape) -> UInt8[np.ndarray, "c h w"] | None:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(file) as image:
-                return fit(image, shape)
-    except (
-        OSError,
-        UnidentifiedImageError,
-        SyntaxError,
-        ValueError,
-        Image.DecompressionBombError,
-        Image.DecompressionBombWarning,
-    ) as error:
-        warnings.warn(f"skipped {file}: {error}", stacklevel=2)
-        return None
+def named(steps: Sequence[str]) -> tuple[Augmentation, ...]:
+    """Augmentations by their names in a specification."""
+    return tuple(AUGMENTATIONS[step] for step in steps)

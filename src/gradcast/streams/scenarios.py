@@ -1,89 +1,86 @@
 """Scenarios turn one source into many tasks: *rotated* and *permuted* move pixels, *split* divides the classes.
 
-A rotation by the nearest neighbour and a permutation are the same thing: a map that says for each pixel where it
-comes from.
+A rotation by the nearest neighbour and a permutation are the same thing: a map that says for each pixel where it comes
+from.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
 from jaxtyping import Int
 from PIL import Image
 
+from gradcast.data.images import Shape, Source
 from gradcast.errors import GradcastError
 from gradcast.randomness import numpy_generator
-from gradcast.streams.images import Source
-from gradcast.streams.stream import Stream, Task
+from gradcast.streams.stream import Task
 
 Scenario = Literal["rotated", "permuted", "split"]
+ClassOrder = Literal["natural", "shuffled"] | Sequence[int]
 HALF_TURN = 180.0
 
-
-def build(
-    source: Source,
-    scenario: Scenario,
-    *,
-    tasks: int,
-    classes_per_task: int | None,
-    samples: int | None,
-    data_seed: int,
-) -> Stream:
-    """The stream of ``tasks`` tasks; ``samples`` labelled images a task (None: all it has)."""
-    match scenario:
-        case "rotated":
-            parts, facts = _rotated(source, tasks, data_seed)
-        case "permuted":
-            parts, facts = _permuted(source, tasks, data_seed)
-        case "split":
-            parts, facts = _split(source, tasks, classes_per_task)
-    if scenario != "split" and classes_per_task not in (None, source.classes):
-        raise GradcastError(
-            f"stream.classes_per_task applies to the scenario 'split'; every {scenario} task has all classes"
-        )
-    for index, task in enumerate(parts):
-        if samples is not None and samples > len(task.train):
-            raise GradcastError(
-                f"task {index} has {len(task.train)} training images, stream.samples asks for {samples}; lower it"
-            )
-    width = source.classes if scenario != "split" else facts["class_order"].shape[1]
-    return Stream(parts, shape=source.shape, width=width, samples=samples, facts=facts)
+Tasks = tuple[list[Task], int, Mapping[str, np.ndarray]]  # the tasks, classes in each, what was drawn
 
 
-def _rotated(source: Source, tasks: int, data_seed: int) -> tuple[list[Task], dict[str, np.ndarray]]:
+def rotated(source: Source, tasks: int, data_seed: int) -> Tasks:
     """Task t turns every image by one angle, uniform in its own T-th part of a half turn."""
     span = HALF_TURN / tasks
     generator = numpy_generator(data_seed, "rotated")
     angles = np.array([generator.uniform(span * t, span * (t + 1)) for t in range(tasks)])
     parts = [Task(source.train, source.test, rotation(source.shape, angle)) for angle in angles]
-    return parts, {"angles": angles}
+    return parts, len(source.classes), {"angles": angles}
 
 
-def _permuted(source: Source, tasks: int, data_seed: int) -> tuple[list[Task], dict[str, np.ndarray]]:
+def permuted(source: Source, tasks: int, data_seed: int) -> Tasks:
     """Task t shuffles the pixels by its own permutation; the first task is permuted too."""
     generator = numpy_generator(data_seed, "permuted")
     permutations = np.stack([generator.permutation(int(np.prod(source.shape))) for _ in range(tasks)])
-    return [Task(source.train, source.test, order) for order in permutations], {"permutations": permutations}
+    parts = [Task(source.train, source.test, order) for order in permutations]
+    return parts, len(source.classes), {"permutations": permutations}
 
 
-def _split(source: Source, tasks: int, classes_per_task: int | None) -> tuple[list[Task], dict[str, np.ndarray]]:
-    """Task t holds the next classes in natural order."""
-    width = classes_per_task or source.classes // tasks
-    if width < 1 or width * tasks > source.classes:
+def split(
+    source: Source, tasks: int, data_seed: int, *, classes_per_task: int | None, class_order: ClassOrder
+) -> Tasks:
+    """Task t holds the next classes of the order."""
+    classes = len(source.classes)
+    width = classes_per_task or classes // tasks
+    if width < 1 or width * tasks > classes:
         raise GradcastError(
             f"{tasks} tasks of {max(width, 1)} classes need {tasks * max(width, 1)} classes and {source.name} has "
-            f"{source.classes}; lower stream.tasks or stream.classes_per_task"
+            f"{classes}; lower stream.tasks or stream.classes_per_task"
         )
-    order = np.arange(width * tasks).reshape(tasks, width)
-    parts = [Task(source.train.only(own), source.test.only(own), None) for own in order.tolist()]
+    order = _order(source, class_order, data_seed)
+    if len(order) < width * tasks:
+        raise GradcastError(
+            f"stream.class_order lists {len(order)} classes, {tasks} tasks of {width} need {width * tasks}"
+        )
+    rows = np.array(order[: width * tasks]).reshape(tasks, width)
+    parts = [Task(source.train.only(own), source.test.only(own), None) for own in rows.tolist()]
     for index, task in enumerate(parts):
         if not len(task.train) or not len(task.test):
-            raise GradcastError(
-                f"task {index} (classes {order[index].tolist()}) has no training or no test images in {source.name}"
-            )
-    return parts, {"class_order": order}
+            raise GradcastError(f"task {index} (classes {rows[index].tolist()}) has no training or no test images")
+    return parts, width, {"class_order": rows}
 
 
-def rotation(shape: tuple[int, int, int], angle: float) -> Int[np.ndarray, " pixels"]:
+def _order(source: Source, class_order: ClassOrder, data_seed: int) -> list[int]:
+    if class_order == "natural":
+        return list(range(len(source.classes)))
+    if class_order == "shuffled":
+        shuffled: list[int] = numpy_generator(data_seed, "class order").permutation(len(source.classes)).tolist()
+        return shuffled
+    listed = [int(label) for label in class_order]
+    strangers = [label for label in listed if not 0 <= label < len(source.classes)]
+    if strangers or len(set(listed)) < len(listed):
+        wrong = f"class {strangers[0]}, which {source.name} has not" if strangers else "a class twice"
+        raise GradcastError(
+            f"stream.class_order lists {wrong}; classes are 0 to {len(source.classes) - 1}, each at most once"
+        )
+    return listed
+
+
+def rotation(shape: Shape, angle: float) -> Int[np.ndarray, " pixels"]:
     """Where each pixel comes from when an image is turned counter-clockwise by ``angle`` degrees; -1 outside.
 
     Pillow turns an image whose pixel values are their own places, so the map is Pillow's rotation by definition.

@@ -1,16 +1,17 @@
 """A stream: tasks in order, each with labelled samples for every replica and a test set that all replicas share."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
-from torch import Tensor
+from jaxtyping import Int
 
+from gradcast.augment import Augmentation, augment
 from gradcast.core import Batch
-from gradcast.randomness import numpy_generator
-from gradcast.streams.images import Images, move_pixels
+from gradcast.data.images import Images, Shape, move_pixels
+from gradcast.randomness import numpy_generator, torch_generator
+from gradcast.streams.scale import Scale
 
 
 @dataclass(frozen=True)
@@ -27,24 +28,26 @@ class Stream:
     """All tasks; ``facts`` holds what was drawn to make them (angles, permutations, class order), stored with a run."""
 
     tasks: Sequence[Task]
-    shape: tuple[int, int, int]
+    shape: Shape
     width: int  # classes a task
-    samples: int | None
     facts: Mapping[str, np.ndarray]
+    samples: int | None = None  # labelled images a task; None: all it has
+    ratio: float = 1.0  # share of those that keep their label; the others are not seen at all
+    scale: Scale = field(default_factory=Scale)
+    steps: tuple[Augmentation, ...] = ()  # augmentations of labelled training images
 
     def count(self, task: int) -> int:
         """Labelled samples of the task that one replica sees."""
-        return self.samples or len(self.tasks[task].train)
+        return max(round(self.ratio * (self.samples or len(self.tasks[task].train))), 1)
 
-    def steps(self, batch: int, epochs: int) -> int:
+    def length(self, batch: int, epochs: int) -> int:
         """Training steps of the whole stream."""
         return epochs * sum(-(-self.count(task) // batch) for task in range(len(self.tasks)))
 
     def batches(
         self, task: int, seeds: Sequence[int], *, batch: int, epochs: int, device: torch.device, dtype: torch.dtype
     ) -> Iterator[Batch]:
-        """The task's labelled batches: each replica draws its own samples in its own order; a batch never crosses
-        tasks.
+        """The task's labelled batches: each replica draws its own samples in its own order; none crosses tasks.
 
         The last batch of an epoch may be short. Every further epoch is shuffled anew.
         """
@@ -54,20 +57,19 @@ class Stream:
         x = torch.from_numpy(np.stack(moved)).to(device)
         y = torch.from_numpy(np.stack([train.y[own] for own in drawn])).to(device)
         shuffles = [numpy_generator(seed, "epochs", task) for seed in seeds]
+        generators = [torch_generator(seed, "augment", task) for seed in seeds]
         for epoch in range(epochs):
             if epoch:
                 order = torch.from_numpy(np.stack([shuffle.permutation(count) for shuffle in shuffles])).to(device)
                 replica = torch.arange(len(seeds), device=device).unsqueeze(1)
                 x, y = x[replica, order], y[replica, order]
             for start in range(0, count, batch):
-                yield Batch(to_unit(x[:, start : start + batch], dtype), y[:, start : start + batch], task)
+                images = x[:, start : start + batch]
+                if self.steps:
+                    images = augment(images.to(dtype) / 255, self.steps, generators)
+                yield Batch(self.scale(images, dtype), y[:, start : start + batch], task)
 
     def test(self, task: int) -> Images:
         """The task's test set, its pixels moved as in training."""
         own = self.tasks[task]
         return Images(move_pixels(own.test.x, own.origin), own.test.y)
-
-
-def to_unit(x: Tensor, dtype: torch.dtype) -> Float[Tensor, "..."]:
-    """Bytes to [0, 1]; labelled images get no other normalisation."""
-    return x.to(dtype) / 255

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from gradcast.data.images import Images, Source
 from gradcast.randomness import numpy_generator
-from gradcast.streams.images import Images, Source
 
 TEST_IMAGES = 500
 
@@ -17,4 +17,5 @@ def digits(data_seed: int) -> Source:
     order = numpy_generator(data_seed, "digits", "split").permutation(len(pixels))
     labels = y.astype(np.int64)
     test, train = order[:TEST_IMAGES], order[TEST_IMAGES:]
-    return Source("digits", Images(pixels[train], labels[train]), Images(pixels[test], labels[test]), classes=10)
+    names = tuple(str(digit) for digit in range(10))
+    return Source("digits", Images(pixels[train], labels[train]), Images(pixels[test], labels[test]), names)

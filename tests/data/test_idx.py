@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gradcast.errors import GradcastError
-from gradcast.streams.mnist import FILES, mnist, read_idx
+from gradcast.data.idx import FILES, mnist, read_idx
 
 
 def write_idx(path: Path, array: np.ndarray) -> None:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from gradcast.errors import GradcastError
-from gradcast.streams.images import Images, move_pixels
+from gradcast.data.images import Images, move_pixels
 
 
 def test_labels_and_images_must_match() -> None:

@@ -1,6 +1,6 @@
 import numpy as np
 
-from gradcast.streams.digits import digits
+from gradcast.data.digits import digits
 
 
 def test_split_is_complete_disjoint_and_seeded() -> None:

@@ -1,0 +1,1 @@
+"""Datasets: readers of the publishers' own files, pools, cache, download."""

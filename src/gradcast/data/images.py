@@ -1,0 +1,110 @@
+"""Images as bytes: the common currency of readers, scenarios and pools."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import torch
+from jaxtyping import Int, Int64, UInt8
+from torch.nn.functional import interpolate
+
+from gradcast.errors import GradcastError
+
+Colour = Literal["own", "grey", "rgb"]
+Shape = tuple[int, int, int]  # channels, height, width
+Pixels = UInt8[np.ndarray, "n c h w"]
+CHUNK = 4_096  # images converted at once
+
+
+@dataclass(frozen=True)
+class Images:
+    """Labelled images, channel first, 0 to 255."""
+
+    x: UInt8[np.ndarray, "n c h w"]
+    y: Int64[np.ndarray, " labels"]  # as many as images, which is checked in words
+
+    def __post_init__(self) -> None:
+        if len(self.x) != len(self.y):
+            raise GradcastError(f"{len(self.x)} images but {len(self.y)} labels; every image needs exactly one label")
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def only(self, classes: Sequence[int]) -> "Images":
+        """The images of these classes, labelled by their place in the list."""
+        place = np.full(max(int(self.y.max(initial=0)), *classes) + 1, -1)
+        place[list(classes)] = np.arange(len(classes))
+        kept = np.flatnonzero(place[self.y] >= 0)
+        return Images(self.x[kept], place[self.y[kept]])
+
+
+@dataclass(frozen=True)
+class Source:
+    """A labelled dataset; class k is called ``classes[k]``."""
+
+    name: str
+    train: Images
+    test: Images
+    classes: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        for part, images in (("training", self.train), ("test", self.test)):
+            if not len(images):
+                raise GradcastError(f"{self.name} has no {part} images")
+            if images.y.min() < 0 or images.y.max() >= len(self.classes):
+                raise GradcastError(
+                    f"{self.name} has {part} labels from {images.y.min()} to {images.y.max()} but {len(self.classes)} "
+                    f"classes; labels must lie between 0 and {len(self.classes) - 1}"
+                )
+        if self.train.x.shape[1:] != self.test.x.shape[1:]:
+            raise GradcastError(
+                f"{self.name} has training images of shape {self.train.x.shape[1:]} and test images of shape "
+                f"{self.test.x.shape[1:]}; both must be the same"
+            )
+
+    @property
+    def shape(self) -> Shape:
+        """Channels, height, width."""
+        channels, height, width = self.train.x.shape[1:]
+        return channels, height, width
+
+    def converted(self, colour: Colour, size: int | None) -> "Source":
+        """The same in grey or colour and at another size, where that is asked for."""
+        channels = {"own": self.shape[0], "grey": 1, "rgb": 3}[colour]
+        shape = (channels, size or self.shape[1], size or self.shape[2])
+        if shape == self.shape:
+            return self
+        train, test = (Images(convert(part.x, shape), part.y) for part in (self.train, self.test))
+        return replace(self, train=train, test=test)
+
+
+def convert(x: Pixels, shape: Shape) -> Pixels:
+    """Images in another colour and size: Pillow's weights for grey, bilinear with smoothing where they shrink."""
+    channels, height, width = shape
+    out = np.empty((len(x), *shape), dtype=np.uint8)
+    for start in range(0, len(x), CHUNK):
+        part = _colour(x[start : start + CHUNK], channels)
+        if part.shape[2:] != (height, width):
+            smooth = torch.from_numpy(np.ascontiguousarray(part)).float()
+            part = interpolate(smooth, (height, width), mode="bilinear", antialias=True).round().byte().numpy()
+        out[start : start + CHUNK] = part
+    return out
+
+
+def _colour(x: Pixels, channels: int) -> Pixels:
+    if x.shape[1] == channels:
+        return x
+    if channels == 3:
+        return np.repeat(x, 3, axis=1)
+    red, green, blue = (x[:, plane].astype(np.uint32) for plane in range(3))
+    return ((red * 19595 + green * 38470 + blue * 7471 + 0x8000) >> 16).astype(np.uint8)[:, None]
+
+
+def move_pixels(x: Pixels, origin: Int[np.ndarray, " pixels"] | None) -> Pixels:
+    """Images with every pixel taken from its place of origin; -1 gives black, None leaves all where they are."""
+    if origin is None:
+        return x
+    flat = x.reshape(len(x), -1)[:, np.maximum(origin, 0)]
+    flat[:, origin < 0] = 0
+    return flat.reshape(x.shape)

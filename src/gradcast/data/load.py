@@ -1,0 +1,107 @@
+"""From a name to images: sources for streams and images for pools, through the cache."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gradcast.data.cache import Cache
+from gradcast.data.catalogue import CATALOGUE, Dataset
+from gradcast.data.digits import digits
+from gradcast.data.files import Track, image_files, shape_of
+from gradcast.data.images import Colour, Images, Pixels, Shape, Source, convert
+from gradcast.data.labelled import cached_pool, cached_source
+from gradcast.data.own import class_folders, read_npz
+from gradcast.data.patches import patches
+from gradcast.errors import GradcastError
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """Where datasets lie, where decoded ones are kept, and who shows the progress."""
+
+    data: Path
+    cache: Cache
+    track: Track
+
+    def find(self, path: str) -> Path:
+        """A path of the specification: a relative one is looked up in the data folder, then in the working folder."""
+        wanted = Path(path).expanduser()
+        places = [wanted] if wanted.is_absolute() else [self.data / wanted, wanted]
+        for place in places:
+            if place.exists():
+                return place.resolve()
+        tried = " nor ".join(str(place) for place in places)
+        raise GradcastError(f"there is nothing at {path}: neither {tried} exists; set the path to your images")
+
+    def paths(self, dataset: Dataset) -> list[Path]:
+        """The dataset's files."""
+        found = dataset.find(self.data)
+        if not found:
+            fetch = f"run 'gradcast data fetch {dataset.name}'" if dataset.downloads else "fetch it by hand"
+            raise GradcastError(
+                f"{dataset.name} is not in {self.data}: it comes from {dataset.home} and is laid out as "
+                f"{dataset.layout}; {fetch}, then pass --data DIR or set GRADCAST_DATA=DIR"
+            )
+        return found
+
+
+def load_source(name: str, shelf: Shelf, *, path: str, size: int | None, colour: Colour, data_seed: int) -> Source:
+    """A labelled dataset by name, in the colour and size asked for."""
+    if name == "digits":
+        return digits(data_seed).converted(colour, size)
+    if name == "npz":
+        return read_npz(shelf.find(path)).converted(colour, size)
+    if name == "folder":
+        files = class_folders(shelf.find(path), data_seed=data_seed)
+        return cached_source(files, shape_of(files.train, colour, size), shelf.cache, track=shelf.track)
+    dataset = CATALOGUE[name]
+    paths = shelf.paths(dataset)
+    if dataset.files is not None and (dataset.read is None or paths[0].is_dir()):
+        files = dataset.files(paths[0])
+        return cached_source(files, shape_of(files.train, colour, size), shelf.cache, track=shelf.track)
+    return _cached_arrays(dataset, paths, shelf).converted(colour, size)
+
+
+def load_pool(name: str, shape: Shape, shelf: Shelf, *, path: str, squash: bool, count: int, data_seed: int) -> Pixels:
+    """Unlabelled images by name in the shape asked for; of a labelled dataset the training images, labels ignored."""
+    if name == "patches":
+        return patches(shape, count=count, data_seed=data_seed)
+    if name == "folder":
+        files = image_files(shelf.find(path))
+        if not files:
+            raise GradcastError(f"{files.root} holds no image files; set pool.path to a folder of images")
+        return cached_pool("folder", files, shape, shelf.cache, squash=squash, track=shelf.track)
+    if name == "digits":
+        return convert(digits(data_seed).train.x, shape)
+    dataset = CATALOGUE[name]
+    paths = shelf.paths(dataset)
+    if dataset.pool is not None:
+        return cached_pool(name, dataset.pool(paths[0]), shape, shelf.cache, squash=squash, track=shelf.track)
+    source = load_source(name, shelf, path="", size=None, colour="own", data_seed=data_seed)
+    return source.train.x if source.shape == shape else convert(source.train.x, shape)
+
+
+def _cached_arrays(dataset: Dataset, paths: list[Path], shelf: Shelf) -> Source:
+    """A dataset that comes as arrays: parsed once, then mapped."""
+    assert dataset.read is not None
+    read = dataset.read
+
+    def build(folder: Path) -> None:
+        source = read(paths)
+        for part, images in (("train", source.train), ("test", source.test)):
+            np.save(folder / f"{part}_x.npy", images.x)
+            np.save(folder / f"{part}_y.npy", images.y)
+        np.save(folder / "classes.npy", np.array(source.classes))
+
+    facts = [[str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns] for path in paths]
+    arrays = shelf.cache.get(dataset.name, {"files": facts}, build)
+    train, test = (Images(arrays[f"{part}_x"], np.asarray(arrays[f"{part}_y"])) for part in ("train", "test"))
+    return Source(dataset.name, train, test, tuple(arrays["classes"].tolist()))
+
+
+def untracked(rounds: Iterable[Any], what: str, total: int) -> Iterable[Any]:
+    """No progress bar."""
+    return rounds

@@ -1,0 +1,75 @@
+"""miniImageNet: 100 classes of 84x84 images, as the few-shot pickle caches or as a folder a class.
+
+The few-shot splits hold different classes. A stream wants all 100 with test images of each, so the splits are joined
+and the last sixth of every class (100 of 600) is held out.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from gradcast.data.images import Images, Source
+from gradcast.data.pickles import load_pickle
+from gradcast.errors import GradcastError
+
+SPLITS = ("train", "val", "test")
+HELD_OUT = 6  # one image in so many
+
+
+def find_mini_imagenet(data: Path) -> Path | None:
+    """The folder, whichever form it holds."""
+    folder = data / "mini-imagenet"
+    return folder if folder.is_dir() else None
+
+
+def find_caches(folder: Path) -> list[Path]:
+    """mini-imagenet-cache-{train,val,test}.pkl, where all are there."""
+    paths = [folder / f"mini-imagenet-cache-{split}.pkl" for split in SPLITS]
+    return paths if all(path.is_file() for path in paths) else []
+
+
+def read_caches(paths: list[Path]) -> Source:
+    """Pickles with ``image_data`` (N x 84 x 84 x 3 bytes) and ``class_dict`` (class name to rows)."""
+    train_x, train_y, test_x, test_y = [], [], [], []
+    names: list[str] = []
+    for path in paths:
+        pixels, classes = _read(path)
+        for name, rows in sorted(classes.items()):
+            own = pixels[rows].transpose(0, 3, 1, 2)
+            held = max(len(rows) // HELD_OUT, 1)
+            if len(rows) <= held:
+                raise GradcastError(f"class {name!r} in {path} has {len(rows)} image, too few to train and to test on")
+            train_x.append(own[:-held])
+            test_x.append(own[-held:])
+            train_y += [len(names)] * (len(rows) - held)
+            test_y += [len(names)] * held
+            names.append(name)
+    train = Images(np.concatenate(train_x), np.array(train_y, dtype=np.int64))
+    return Source(
+        "mini-imagenet", train, Images(np.concatenate(test_x), np.array(test_y, dtype=np.int64)), tuple(names)
+    )
+
+
+def _read(path: Path) -> tuple[np.ndarray, dict[str, list[int]]]:
+    content = load_pickle(path)
+    entries = {_text(key): value for key, value in content.items()} if isinstance(content, dict) else {}
+    pixels, classes = entries.get("image_data"), entries.get("class_dict")
+    if not isinstance(pixels, np.ndarray) or pixels.ndim != 4 or pixels.shape[3] != 3 or pixels.dtype != np.uint8:
+        raise GradcastError(f"{path} has no 'image_data' of N x height x width x 3 bytes; fetch it again")
+    if not isinstance(classes, dict) or not classes:
+        raise GradcastError(f"{path} has no 'class_dict'; fetch it again")
+    found: dict[str, list[int]] = {}
+    for name, rows in classes.items():
+        listed = np.asarray(rows)
+        if (
+            listed.ndim != 1
+            or listed.dtype.kind not in "iu"
+            or (listed.size and not 0 <= listed.min() <= listed.max() < len(pixels))
+        ):
+            raise GradcastError(f"class {_text(name)!r} in {path} lists rows that are not there; fetch it again")
+        found[_text(name)] = listed.tolist()
+    return pixels, found
+
+
+def _text(value: object) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)

@@ -1,0 +1,46 @@
+"""From bytes to the numbers a network sees."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from gradcast.data.images import Pixels
+
+# unit: divided by 255. standard: also shifted and scaled by each channel's mean and deviation over the training images.
+Normalise = Literal["unit", "standard"]
+REFERENCE = {1: ((0.5,), (0.5,)), 3: ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))}
+SAMPLE = 20_000  # images looked at for mean and deviation
+
+
+@dataclass(frozen=True)
+class Scale:
+    """(v / 255 - mean) / std, channel by channel; empty: v / 255."""
+
+    mean: tuple[float, ...] = ()
+    std: tuple[float, ...] = ()
+
+    def __call__(self, x: Tensor, dtype: torch.dtype) -> Float[Tensor, "*n c h w"]:
+        """Bytes (or values from 0 to 1) as the network sees them."""
+        unit = x.to(dtype) / 255 if x.dtype == torch.uint8 else x.to(dtype)
+        if not self.mean:
+            return unit
+        mean, std = (torch.tensor(v, dtype=dtype, device=x.device).view(-1, 1, 1) for v in (self.mean, self.std))
+        return (unit - mean) / std
+
+
+def scale_for(normalise: Normalise, x: Pixels) -> Scale:
+    """The scale of a stream, from its training images."""
+    if normalise == "unit":
+        return Scale()
+    sample = x[:: max(len(x) // SAMPLE, 1)] / np.float64(255)
+    mean, std = sample.mean((0, 2, 3)), sample.std((0, 2, 3))
+    return Scale(tuple(mean.tolist()), tuple(np.maximum(std, 1e-6).tolist()))
+
+
+def reference_scale(channels: int) -> Scale:
+    """What the published code does to unlabelled images, and not to labelled ones."""
+    return Scale(*REFERENCE[channels])
