@@ -1,28 +1,29 @@
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from PIL import Image
 
 from gradcast import build
 from gradcast.build import Place
+from gradcast.data.cache import Cache
+from gradcast.data.load import Shelf, untracked
 from gradcast.errors import GradcastError
 from gradcast.learners import Finetune, Gem
 from gradcast.signals import Predicted
-from gradcast.spec import FolderSpec, PredictedSpec
+from gradcast.spec import FolderSpec, PatchesSpec, PredictedSpec
 from gradcast.specfile import load
+from gradcast.streams.pool import TRANSFORMS
 from tests.helpers import CPU
 
-PLACE = Place(CPU, torch.float32, Path("data"))
-
-
-def untracked(paths: object, what: str) -> object:
-    return paths
+PLACE = Place(CPU, torch.float32)
+SHELF = Shelf(Path("data"), Cache(Path("cache")), untracked)
 
 
 def test_replicas_start_from_their_own_seeds() -> None:
     setting = load("digits").rows[0].setting
-    stream = build.stream(setting.stream, PLACE.data)
+    stream = build.stream(setting.stream, SHELF)
     heads = build._heads(setting, stream)
     both = build.model(setting.model, stream, heads, [3, 4], PLACE)
     alone = build.model(setting.model, stream, heads, [4], PLACE)
@@ -71,15 +72,48 @@ def test_every_option_of_the_signal_arrives() -> None:
     assert set(options) | {"name", "tau"} == set(PredictedSpec.model_fields)
 
 
-def test_relative_pool_folders_are_found_in_the_data_folder(tmp_path: Path) -> None:
+def test_pools_of_every_transform_fit_the_stream(tmp_path: Path) -> None:
     (tmp_path / "photos").mkdir()
-    Image.new("L", (9, 9), 80).save(tmp_path / "photos" / "a.png")
-    stream = build.stream(load("digits").rows[0].setting.stream, tmp_path)
-    place = Place(CPU, torch.float32, tmp_path)
-    found = build.pool(FolderSpec(name="folder", path="photos"), stream, place, data_seed=0, track=untracked)  # type: ignore[arg-type]
-    assert len(found) == 1
-    with pytest.raises(GradcastError, match=r"neither .*elsewhere nor elsewhere"):
-        build.pool(FolderSpec(name="folder", path="elsewhere"), stream, place, data_seed=0, track=untracked)  # type: ignore[arg-type]
+    for number in range(5):
+        Image.new("RGB", (90, 70), (50 * number, 10, 10)).save(tmp_path / "photos" / f"{number}.png")
+    shelf = Shelf(tmp_path, Cache(tmp_path / "cache"), untracked)
+    for shape in ((1, 8, 8), (3, 32, 32)):
+        colour, size = "grey" if shape[0] == 1 else "rgb", shape[1]
+        settings = [f"stream.colour={colour}", f"stream.size={size}"]
+        stream = build.stream(load("digits", settings).rows[0].setting.stream, shelf)
+        assert stream.shape == shape
+        for transform in TRANSFORMS:
+            spec = FolderSpec(name="folder", path="photos", transform=transform, scale="reference")
+            pool = build.pool(spec, stream, shelf, PLACE, data_seed=0)
+            images = pool.images(np.array([[0, 4], [1, 2]]), [torch.Generator().manual_seed(r) for r in range(2)])
+            assert images.shape == (2, 2, *shape)
+            assert -2.2 <= images.min() < 0
+
+
+def test_the_unlabelled_ratio_is_a_fixed_subset() -> None:
+    stream = build.stream(load("digits").rows[0].setting.stream, SHELF)
+    whole, part, again = (
+        build.pool(PatchesSpec(count=100, ratio=r), stream, SHELF, PLACE, data_seed=0).x for r in (1.0, 0.3, 0.3)
+    )
+    assert len(part) == 30
+    assert torch.equal(part, again)
+    known = {image.numpy().tobytes() for image in whole}
+    assert all(image.numpy().tobytes() in known for image in part)
+
+
+def test_too_many_samples() -> None:
+    with pytest.raises(GradcastError, match=r"task 0 has 1297 training images, stream.samples asks for 5000"):
+        build.stream(load("digits", ["stream.samples=5000"]).rows[0].setting.stream, SHELF)
+
+
+def test_standard_normalisation_is_recorded_and_applies_to_the_pool() -> None:
+    stream = build.stream(load("digits", ["stream.normalise=standard"]).rows[0].setting.stream, SHELF)
+    train = stream.tasks[0].train.x / 255
+    assert stream.facts["mean"].tolist() == pytest.approx([train.mean()])
+    assert stream.facts["std"].tolist() == pytest.approx([train.std()])
+    pool = build.pool(PatchesSpec(count=10), stream, SHELF, PLACE, data_seed=0)
+    plain = (pool.x[:1].float() / 255 - train.mean()) / train.std()
+    torch.testing.assert_close(pool.images(np.array([[0]]))[0], plain.float(), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -88,4 +122,4 @@ def test_relative_pool_folders_are_found_in_the_data_folder(tmp_path: Path) -> N
 def test_heads_follow_the_scenario(scenario: str, heads: str, outputs: int) -> None:
     settings = [f"stream.scenario={scenario}", f"model.heads={heads}", "stream.tasks=5", "stream.samples=100"]
     setting = load("digits", settings).rows[0].setting
-    assert build._heads(setting, build.stream(setting.stream, PLACE.data)).outputs == outputs
+    assert build._heads(setting, build.stream(setting.stream, SHELF)).outputs == outputs

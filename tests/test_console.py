@@ -32,7 +32,7 @@ def test_progress_shows_step_task_and_accuracy() -> None:
         for step in range(10):
             row.stepped(step, step // 5, {})
         row.evaluated(2, torch.tensor([[0.5, 0.7]]))
-        assert list(display.track([Path("a"), Path("b")], "reading")) == [Path("a"), Path("b")]
+        assert list(display.track(["a", "b"], "reading", 2)) == ["a", "b"]
         display.skipped("DCL")
     shown = text.getvalue()
     assert "10/10" in shown

@@ -1,10 +1,11 @@
 import numpy as np
 import torch
 
+from gradcast.data.images import Images
 from gradcast.evaluate import CHUNK, Evaluator
 from gradcast.heads import Heads
 from gradcast.replicas import Replicas
-from gradcast.data.images import Images
+from gradcast.streams.scale import Scale
 from tests.helpers import CPU
 
 
@@ -27,7 +28,7 @@ def model(*thresholds: float) -> Replicas:
 def test_accuracy_of_every_replica_on_every_task() -> None:
     x = np.array([0, 100, 200, 255], np.uint8).reshape(4, 1, 1, 1)
     tests = [Images(x, np.array([0, 0, 1, 1])), Images(x[:2], np.array([1, 1]))]
-    evaluator = Evaluator(tests, drop_last=False, device=CPU, dtype=torch.float64)
+    evaluator = Evaluator(tests, Scale(), drop_last=False, device=CPU, dtype=torch.float64)
     found = evaluator(model(0.5, 0.2))
     assert found.tolist() == [[1.0, 0.0], [0.75, 0.5]]
 
@@ -36,7 +37,7 @@ def test_drop_last_never_looks_at_the_last_image_and_counts_it_as_wrong() -> Non
     x = np.array([0, 0, 0, 255], np.uint8).reshape(4, 1, 1, 1)
     only_last_right = Images(x, np.array([1, 1, 1, 1]))
     for drop_last, expected in ((False, 0.25), (True, 0.0)):
-        evaluator = Evaluator([only_last_right], drop_last=drop_last, device=CPU, dtype=torch.float64)
+        evaluator = Evaluator([only_last_right], Scale(), drop_last=drop_last, device=CPU, dtype=torch.float64)
         assert evaluator(model(0.5)).tolist() == [[expected]]
 
 
@@ -45,6 +46,6 @@ def test_chunks_cover_everything() -> None:
     y = np.arange(count) % 2
     x = (255 * y).astype(np.uint8).reshape(count, 1, 1, 1)
     x[-1] = 255 - x[-1]
-    evaluator = Evaluator([Images(x, y)], drop_last=False, device=CPU, dtype=torch.float32)
+    evaluator = Evaluator([Images(x, y)], Scale(), drop_last=False, device=CPU, dtype=torch.float32)
     single = Replicas([Brightness(0.5)], Heads(2), device=CPU, dtype=torch.float32)
     assert evaluator(single).item() == (count - 1) / count

@@ -3,6 +3,7 @@ import torch
 from torch import Tensor
 
 from gradcast.core import Batch, Metrics
+from gradcast.data.digits import digits
 from gradcast.errors import GradcastError
 from gradcast.evaluate import Evaluator
 from gradcast.heads import Heads
@@ -11,8 +12,9 @@ from gradcast.loop import Loop
 from gradcast.networks.mlp import MLP
 from gradcast.replicas import Replicas
 from gradcast.step import Step
-from gradcast.data.digits import digits
-from gradcast.streams.scenarios import build
+from gradcast.streams.scale import Scale
+from gradcast.streams.scenarios import rotated
+from gradcast.streams.stream import Stream
 from tests.helpers import CPU
 
 
@@ -32,10 +34,11 @@ class Diary:
 
 
 def loop(lr: float = 0.1, seeds: tuple[int, ...] = (3, 4)) -> Loop:
-    stream = build(digits(0), "rotated", tasks=2, classes_per_task=None, samples=30, data_seed=0)
+    tasks, width, facts = rotated(digits(0), 2, 0)
+    stream = Stream(tasks, (1, 8, 8), width, facts, samples=30)
     model = Replicas([MLP([64, 20, 10]) for _ in seeds], Heads(10), device=CPU, dtype=torch.float32)
     tests = [stream.test(task) for task in range(2)]
-    evaluator = Evaluator(tests, drop_last=False, device=CPU, dtype=torch.float32)
+    evaluator = Evaluator(tests, Scale(), drop_last=False, device=CPU, dtype=torch.float32)
     return Loop(stream, Step(model, Finetune(), lr), evaluator, seeds, batch=10, epochs=1)
 
 

@@ -98,7 +98,7 @@ def test_a_diverging_run_keeps_what_it_wrote(tmp_path: Path) -> None:
 def test_bad_data_leaves_no_directory(tmp_path: Path) -> None:
     with pytest.raises(GradcastError, match="mnist"):
         run(small("stream.source=mnist"), out=tmp_path, data=tmp_path / "nothing", device="cpu")
-    with pytest.raises(GradcastError, match="pool's folder"):
+    with pytest.raises(GradcastError, match="there is nothing at nowhere"):
         run(small("pool.name=folder", "pool.path=nowhere"), out=tmp_path, device="cpu")
     assert list(tmp_path.iterdir()) == []
 

@@ -1,8 +1,13 @@
+from typing import get_args
+
 import pytest
 from pydantic import ValidationError
 
-from gradcast.spec import CHOICES, PolicySpec, Row, Setting, Spec
+from gradcast.augment import AUGMENTATIONS
+from gradcast.data.catalogue import CATALOGUE
+from gradcast.spec import CHOICES, AugmentationName, PolicySpec, PoolName, Row, Setting, SourceName, Spec
 from gradcast.specfile import presets
+from gradcast.streams.pool import TRANSFORMS, TransformName
 
 
 def row(name: str = "base") -> Row:
@@ -13,7 +18,7 @@ def test_choices_name_every_class_by_its_own_name() -> None:
     for choices in CHOICES.values():
         for name, model in choices.items():
             annotation = model.model_fields["name"].annotation
-            assert getattr(annotation, "__args__", None) == (name,)
+            assert name in getattr(annotation, "__args__", ())
 
 
 @pytest.mark.parametrize(("rows", "seeds"), [([row(), row()], [0]), ([row()], [1, 1])])
@@ -43,3 +48,11 @@ def test_policy_carries_every_field() -> None:
 
 def test_presets_exist() -> None:
     assert set(presets()) == {"digits", "mnist-r", "mnist-p"}
+
+
+def test_every_labelled_dataset_is_a_source_and_every_dataset_a_pool() -> None:
+    labelled = {name for name, dataset in CATALOGUE.items() if dataset.labelled}
+    assert set(get_args(SourceName)) == labelled | {"digits", "folder", "npz", "python"}
+    assert set(get_args(PoolName)) == set(CATALOGUE) | {"digits"}
+    assert set(get_args(AugmentationName)) == set(AUGMENTATIONS)
+    assert set(get_args(TransformName)) == set(TRANSFORMS)

@@ -42,24 +42,24 @@ def rotate(x: Pictures, u: Uniforms) -> Pictures:
     return quarter_turns(x, (4 * u[:, 0]).long())
 
 
-def crop(x: Pictures, u: Uniforms, *, size: int) -> Pictures:
-    """A window of ``size`` somewhere in the image, every place equally likely."""
-    room = torch.tensor([x.shape[-2] - size + 1, x.shape[-1] - size + 1], device=x.device, dtype=u.dtype)
+def crop(x: Pictures, u: Uniforms, *, height: int, width: int) -> Float[Tensor, "n c h2 w2"]:
+    """A window somewhere in the image, every place equally likely."""
+    room = torch.tensor([x.shape[-2] - height + 1, x.shape[-1] - width + 1], device=x.device, dtype=u.dtype)
     corner = (u * room).long()
-    rows = corner[:, 0, None] + torch.arange(size, device=x.device)
-    columns = corner[:, 1, None] + torch.arange(size, device=x.device)
+    rows = corner[:, 0, None] + torch.arange(height, device=x.device)
+    columns = corner[:, 1, None] + torch.arange(width, device=x.device)
     picked = x.gather(2, rows[:, None, :, None].expand(-1, x.shape[1], -1, x.shape[3]))
-    return picked.gather(3, columns[:, None, None, :].expand(-1, x.shape[1], size, -1))
+    return picked.gather(3, columns[:, None, None, :].expand(-1, x.shape[1], height, -1))
 
 
 def padded_crop(x: Pictures, u: Uniforms, *, padding: int) -> Pictures:
     """A window of the image's own size after a black border was added: a shift by up to ``padding`` pixels."""
-    return crop(pad(x, [padding] * 4), u, size=x.shape[-1])
+    return crop(pad(x, [padding] * 4), u, height=x.shape[-2], width=x.shape[-1])
 
 
-def resize(x: Pictures, size: int) -> Pictures:
+def resize(x: Pictures, height: int, width: int) -> Float[Tensor, "n c h2 w2"]:
     """Bilinear, smoothed where images shrink, as Pillow does."""
-    return interpolate(x, (size, size), mode="bilinear", antialias=True).clamp(0, 1)
+    return interpolate(x, (height, width), mode="bilinear", antialias=True).clamp(0, 1)
 
 
 def jitter(x: Pictures, u: Uniforms, *, brightness: float, contrast: float, saturation: float = 0.0) -> Pictures:
@@ -114,7 +114,7 @@ AUGMENTATIONS = {
 
 def augment(
     x: Float[Tensor, "r n c h w"], steps: Sequence[Augmentation], generators: Sequence[torch.Generator]
-) -> Float[Tensor, "r n c h2 w2"]:
+) -> Float[Tensor, "r n c2 h2 w2"]:
     """Every step on every image; each replica draws from its own generator on the CPU, so grouping changes nothing."""
     replicas, count = x.shape[:2]
     flat = x.flatten(0, 1)

@@ -9,7 +9,8 @@ from torch import nn
 
 from gradcast.core import Learner, Signal
 from gradcast.data.images import Pixels, Source, convert
-from gradcast.data.load import Shelf, load_pool, load_source
+from gradcast.data.load import Shelf, load_folder, load_pool, load_source
+from gradcast.data.patches import patches
 from gradcast.errors import GradcastError
 from gradcast.evaluate import Evaluator
 from gradcast.gradients.learner import GradientLearner
@@ -22,11 +23,15 @@ from gradcast.randomness import seeded, torch_generator
 from gradcast.replicas import Replicas
 from gradcast.signals import Draws, Predicted
 from gradcast.spec import (
+    CallersPoolSpec,
+    DatasetPoolSpec,
     DclSpec,
     FinetuneSpec,
+    FolderSpec,
     GemSpec,
     ModelSpec,
     NoSignalSpec,
+    PatchesSpec,
     PoolSpec,
     PredictedSpec,
     Setting,
@@ -87,12 +92,16 @@ def pool(
     """The pool of unlabelled images, in the stream's shape; ``images`` where they come from the caller."""
     transform = TRANSFORMS[spec.transform]
     shape = transform.shape(stream.shape)
-    if images is not None:
-        x = convert(images, shape)
-    else:
-        x = load_pool(
-            spec.name, shape, shelf, path=spec.path, squash=transform.squash, count=spec.count, data_seed=data_seed
-        )
+    match spec:
+        case PatchesSpec():
+            x = patches(shape, count=spec.count, data_seed=data_seed)
+        case FolderSpec():
+            x = load_folder(spec.path, shape, shelf, squash=transform.squash)
+        case DatasetPoolSpec():
+            x = load_pool(spec.name, shape, shelf, squash=transform.squash, data_seed=data_seed)
+        case CallersPoolSpec():
+            assert images is not None, "checked where the run begins"
+            x = convert(images, shape)
     scale = stream.scale if spec.scale == "labelled" else reference_scale(stream.shape[0])
     steps = (*transform.pipeline(stream.shape), *named(spec.augment))
     return Pool(subset(x, spec.ratio, data_seed), scale, steps, device=place.device, dtype=place.dtype)

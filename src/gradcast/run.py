@@ -80,12 +80,12 @@ def run(
 
 def _with_own_data(spec: Spec, source: Source | None, images: Pixels | None) -> Spec:
     """The specification names the caller's own data by their content, so that runs on other data never mix with it."""
-    change: dict[str, dict[str, str]] = {}
+    change: dict[str, Any] = {}
     if source is not None:
         content = fingerprint(source.train.x, source.train.y, source.test.x, source.test.y)
         change["stream"] = {"source": "python", "path": "", "fingerprint": content}
     if images is not None:
-        change["pool"] = {"name": "python", "path": "", "fingerprint": fingerprint(images)}
+        change["pool"] = {"name": "python", "fingerprint": fingerprint(images)}
     settings = [row.setting for row in spec.rows]
     if any(s.stream.source == "python" for s in settings) and source is None:
         raise GradcastError("the source 'python' needs images from the caller: gradcast.run(spec, source=...)")

@@ -4,7 +4,7 @@ Unknown keys are errors that name the key and the nearest valid one.
 """
 
 from collections import Counter
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -29,7 +29,7 @@ SourceName = Literal[
     "folder", "npz", "python",
 ]  # fmt: skip
 PoolName = Literal[
-    "patches", "folder", "python", "tiny-imagenet", "coco", "cub", "aircraft", "cars",
+    "tiny-imagenet", "coco", "cub", "aircraft", "cars",
     "digits", "mnist", "fashion-mnist", "cifar-10", "cifar-100", "svhn", "mini-imagenet",
 ]  # fmt: skip
 AugmentationName = Literal["crop", "flip", "rotate", "jitter", "resized-crop"]
@@ -152,27 +152,40 @@ class PolicySpec(Table):
         return Policy(**self.model_dump())
 
 
-class PoolSpec(Table):
-    """Unlabelled images, brought to the stream's shape."""
+class PoolTable(Table):
+    """What every pool of unlabelled images has; they are brought to the stream's shape."""
 
-    name: PoolName = "patches"
-    path: str = ""  # where the pool 'folder' lies: a folder or a zip archive
-    fingerprint: str = ""  # filled in for the pool 'python'
-    count: Positive = 2000  # patches only
     transform: TransformName = "plain"
     augment: list[AugmentationName] = []  # after the transform
     scale: Literal["labelled", "reference"] = "labelled"  # reference: normalised as in the published code
     ratio: Annotated[float, Field(gt=0, le=1)] = 1.0  # share of the pool that may be drawn
 
-    @model_validator(mode="after")
-    def _path_belongs_to_a_folder(self) -> "PoolSpec":
-        if self.name == "folder" and not self.path:
-            raise ValueError("pool.path is missing: set it to a folder of images, as in --set pool.path=VALUE")
-        if self.name != "folder" and self.path:
-            raise ValueError("pool.path belongs to the pool 'folder'; set pool.name=folder or remove the path")
-        if self.name != "patches" and self.count != PoolSpec.model_fields["count"].default:
-            raise ValueError("pool.count belongs to the pool 'patches'; pool.ratio uses a share of any pool")
-        return self
+
+class PatchesSpec(PoolTable):
+    """Crops of two photographs that ship with scikit-learn."""
+
+    name: Literal["patches"] = "patches"
+    count: Positive = 2000
+
+
+class FolderSpec(PoolTable):
+    """Any folder or zip archive of images."""
+
+    name: Literal["folder"]
+    path: str
+
+
+class DatasetPoolSpec(PoolTable):
+    """A dataset by name, its labels ignored."""
+
+    name: PoolName
+
+
+class CallersPoolSpec(PoolTable):
+    """Images that the caller of ``gradcast.run`` brings along, known by their content."""
+
+    name: Literal["python"]
+    fingerprint: str = ""
 
 
 class EvaluationSpec(Table):
@@ -183,12 +196,19 @@ class EvaluationSpec(Table):
 
 LearnerSpec = Annotated[FinetuneSpec | GemSpec | DclSpec, Field(discriminator="name")]
 SignalSpec = Annotated[NoSignalSpec | PredictedSpec, Field(discriminator="name")]
+PoolSpec = Annotated[PatchesSpec | FolderSpec | DatasetPoolSpec | CallersPoolSpec, Field(discriminator="name")]
 
 
 # The choices by name, for messages and for rows that change a name.
 CHOICES: dict[str, dict[str, type[Table]]] = {
     "learner": {"finetune": FinetuneSpec, "gem": GemSpec, "dcl": DclSpec},
     "signal": {"none": NoSignalSpec, "predicted": PredictedSpec},
+    "pool": {
+        "patches": PatchesSpec,
+        "folder": FolderSpec,
+        **{name: DatasetPoolSpec for name in get_args(PoolName)},
+        "python": CallersPoolSpec,
+    },
 }
 
 
@@ -200,7 +220,7 @@ class Setting(Table):
     learner: LearnerSpec = GemSpec()
     signal: SignalSpec = NoSignalSpec()
     policy: PolicySpec = PolicySpec()
-    pool: PoolSpec = PoolSpec()
+    pool: PoolSpec = PatchesSpec()
     evaluation: EvaluationSpec = EvaluationSpec()
 
     @model_validator(mode="after")

@@ -15,7 +15,7 @@ from gradcast.errors import GradcastError
 from gradcast.spec import CHOICES, Row, Setting, Spec
 
 Raw = dict[str, Any]
-DEFAULT_NAMES = {"learner": "gem", "signal": "none"}
+DEFAULT_NAMES = {"learner": "gem", "signal": "none", "pool": "patches"}
 HEADER = [key for key in Spec.model_fields if key != "rows"]
 TABLES = list(Setting.model_fields)
 
@@ -77,13 +77,10 @@ def dump(spec: Spec) -> str:
     return "\n".join(lines) + "\n"
 
 
-def override(spec: Spec, change: Mapping[str, Mapping[str, str]]) -> Spec:
+def override(spec: Spec, change: Raw) -> Spec:
     """The same specification with some keys of some tables changed in every row."""
-    rows = []
-    for row in spec.rows:
-        tables = row.setting.model_dump()
-        changed = {table: content | change.get(table, {}) for table, content in tables.items()}
-        rows.append(row.model_copy(update={"setting": Setting.model_validate(changed)}))
+    settings = [Setting.model_validate(_merge(row.setting.model_dump(), change)) for row in spec.rows]
+    rows = [row.model_copy(update={"setting": own}) for row, own in zip(spec.rows, settings, strict=True)]
     return spec.model_copy(update={"rows": rows})
 
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from gradcast.errors import GradcastError
 from gradcast.data.images import Images, move_pixels
+from gradcast.errors import GradcastError
 
 
 def test_labels_and_images_must_match() -> None:

@@ -2,16 +2,18 @@ import numpy as np
 import pytest
 import torch
 
+from gradcast.augment import Augmentation
 from gradcast.randomness import numpy_generator
 from gradcast.signals.policy import Draws, Policy
 from gradcast.streams.pool import Pool
+from gradcast.streams.scale import Scale
 from tests.helpers import CPU
 
 
-def pool(count: int = 10) -> Pool:
+def pool(count: int = 10, steps: tuple[Augmentation, ...] = ()) -> Pool:
     """Images that show their own number."""
     x = np.arange(count, dtype=np.uint8).reshape(count, 1, 1, 1)
-    return Pool(x, scale="labelled", device=CPU, dtype=torch.float64)
+    return Pool(x, Scale(), steps, device=CPU, dtype=torch.float64)
 
 
 def numbers(x: torch.Tensor) -> list[int]:
@@ -65,3 +67,13 @@ def test_replicas_draw_what_they_would_alone() -> None:
             assert used == (own is not None)
             if own is not None and both is not None:
                 assert torch.equal(both.x[replica], own.x[0])
+
+
+def test_random_transforms_do_not_depend_on_grouping() -> None:
+    shade = Augmentation("shade", lambda x, u: x + u[:, 0].view(-1, 1, 1, 1), 1)
+    policy = Policy(p=0.5, batch=2)
+    together, alone = Draws(pool(steps=(shade,)), policy, seeds=[3, 4]), Draws(pool(steps=(shade,)), policy, seeds=[4])
+    for _ in range(40):
+        both, own = together.next(), alone.next()
+        if own is not None and both is not None:
+            assert torch.equal(both.x[1], own.x[0])

@@ -2,17 +2,16 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from gradcast.errors import GradcastError
 from gradcast.data.digits import digits
 from gradcast.data.images import Images, Source, move_pixels
-from gradcast.streams.scenarios import Scenario, build, rotation
+from gradcast.errors import GradcastError
+from gradcast.streams.scenarios import ClassOrder, permuted, rotated, rotation, split
 from gradcast.streams.stream import Stream
 
 
-def stream(
-    scenario: Scenario, tasks: int = 4, classes: int | None = None, samples: int | None = None, seed: int = 0
-) -> Stream:
-    return build(digits(0), scenario, tasks=tasks, classes_per_task=classes, samples=samples, data_seed=seed)
+def divided(tasks: int, classes: int | None = None, order: ClassOrder = "natural", seed: int = 0) -> Stream:
+    parts, width, facts = split(digits(0), tasks, seed, classes_per_task=classes, class_order=order)
+    return Stream(parts, (1, 8, 8), width, facts)
 
 
 @pytest.mark.parametrize("angle", [0.0, 4.7, 45.0, 90.0, 131.313, 179.99])
@@ -25,14 +24,15 @@ def test_rotation_is_pillows(angle: float, shape: tuple[int, int, int]) -> None:
 
 
 def test_angles_lie_in_equal_parts_of_a_half_turn_and_follow_the_data_seed() -> None:
-    angles = stream("rotated", tasks=20).facts["angles"]
+    angles = rotated(digits(0), 20, 0)[2]["angles"]
     assert all(9 * t <= angle < 9 * t + 9 for t, angle in enumerate(angles))
-    assert np.array_equal(angles, stream("rotated", tasks=20).facts["angles"])
-    assert not np.array_equal(angles, stream("rotated", tasks=20, seed=1).facts["angles"])
+    assert np.array_equal(angles, rotated(digits(0), 20, 0)[2]["angles"])
+    assert not np.array_equal(angles, rotated(digits(0), 20, 1)[2]["angles"])
 
 
 def test_permutations_are_permutations_and_the_first_task_has_one_too() -> None:
-    built = stream("permuted")
+    tasks, width, facts = permuted(digits(0), 4, 0)
+    built = Stream(tasks, (1, 8, 8), width, facts)
     permutations = built.facts["permutations"]
     assert permutations.shape == (4, 64)
     assert all(np.array_equal(np.sort(order), np.arange(64)) for order in permutations)
@@ -42,7 +42,7 @@ def test_permutations_are_permutations_and_the_first_task_has_one_too() -> None:
 
 
 def test_split_gives_each_task_its_classes_in_natural_order() -> None:
-    built = stream("split", tasks=3, classes=3)
+    built = divided(3, 3)
     assert built.facts["class_order"].tolist() == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
     assert built.width == 3
     source = digits(0)
@@ -51,8 +51,8 @@ def test_split_gives_each_task_its_classes_in_natural_order() -> None:
 
 
 def test_split_shares_the_classes_out_evenly() -> None:
-    assert stream("split", tasks=5).width == 2
-    assert stream("split", tasks=3).width == 3
+    assert divided(5).width == 2
+    assert divided(3).width == 3
 
 
 @pytest.mark.parametrize(
@@ -60,21 +60,34 @@ def test_split_shares_the_classes_out_evenly() -> None:
 )
 def test_more_tasks_than_classes_allow(tasks: int, classes: int | None, needed: str) -> None:
     with pytest.raises(GradcastError, match=f"{needed}.*digits has 10"):
-        stream("split", tasks=tasks, classes=classes)
+        divided(tasks, classes)
 
 
-def test_classes_per_task_only_for_split() -> None:
-    with pytest.raises(GradcastError, match="applies to the scenario 'split'"):
-        stream("rotated", classes=2)
+def test_class_order() -> None:
+    assert divided(2, 3, [9, 0, 3, 7, 5, 1]).facts["class_order"].tolist() == [[9, 0, 3], [7, 5, 1]]
+    shuffled = divided(5, 2, "shuffled").facts["class_order"]
+    assert sorted(shuffled.ravel().tolist()) == list(range(10))
+    assert np.array_equal(shuffled, divided(5, 2, "shuffled").facts["class_order"])
+    assert not np.array_equal(shuffled, divided(5, 2, "shuffled", seed=1).facts["class_order"])
+    source = digits(0)
+    assert np.array_equal(
+        divided(2, 3, [9, 0, 3, 7, 5, 1]).tasks[0].train.x[:1], source.train.x[np.isin(source.train.y, [9, 0, 3])][:1]
+    )
 
 
-def test_too_many_samples() -> None:
-    with pytest.raises(GradcastError, match=r"task 0 has 1297 training images, stream.samples asks for 5000"):
-        stream("rotated", samples=5000)
+@pytest.mark.parametrize(
+    ("order", "message"),
+    [([0, 1, 2, 12], "class 12, which digits has not"), ([0, 1, 1, 2], "a class twice"), ([0, 1], "lists 2 classes")],
+)
+def test_bad_class_orders(order: list[int], message: str) -> None:
+    with pytest.raises(GradcastError, match=message):
+        divided(2, 2, order)
 
 
 def test_an_empty_task_is_named() -> None:
     images = Images(np.zeros((4, 1, 2, 2), np.uint8), np.array([0, 1, 2, 2]))
     without_tests = Images(images.x[:2], images.y[:2])
     with pytest.raises(GradcastError, match=r"task 1 .*has no training or no test images"):
-        build(Source("tiny", images, without_tests, 4), "split", tasks=2, classes_per_task=2, samples=None, data_seed=0)
+        split(
+            Source("tiny", images, without_tests, ("a", "b", "c", "d")), 2, 0, classes_per_task=2, class_order="natural"
+        )

@@ -1,14 +1,17 @@
 import numpy as np
 import torch
 
+from gradcast.augment import AUGMENTATIONS, Augmentation
 from gradcast.data.digits import digits
-from gradcast.streams.scenarios import build
-from gradcast.streams.stream import Stream, to_unit
+from gradcast.streams.scale import Scale
+from gradcast.streams.scenarios import permuted, rotated
+from gradcast.streams.stream import Stream
 from tests.helpers import CPU
 
 
-def stream(samples: int | None = 25) -> Stream:
-    return build(digits(0), "rotated", tasks=3, classes_per_task=None, samples=samples, data_seed=0)
+def stream(samples: int | None = 25, ratio: float = 1.0, steps: tuple[Augmentation, ...] = ()) -> Stream:
+    tasks, width, facts = rotated(digits(0), 3, 0)
+    return Stream(tasks, (1, 8, 8), width, facts, samples, ratio, steps=steps)
 
 
 def batches(built: Stream, seeds: list[int], task: int = 0, epochs: int = 1) -> list[torch.Tensor]:
@@ -18,7 +21,7 @@ def batches(built: Stream, seeds: list[int], task: int = 0, epochs: int = 1) -> 
 def test_last_batch_is_short_and_steps_are_counted() -> None:
     built = stream()
     assert [x.shape[1] for x in batches(built, [0])] == [10, 10, 5]
-    assert built.steps(batch=10, epochs=2) == 18
+    assert built.length(batch=10, epochs=2) == 18
     assert stream(None).count(0) == 1297
 
 
@@ -33,7 +36,7 @@ def test_replicas_see_what_they_would_alone() -> None:
 def test_samples_differ_between_tasks_and_never_repeat_within_one() -> None:
     built = stream(None)
     seen = torch.cat(batches(built, [0]), dim=1)[0].flatten(1)
-    expected = to_unit(torch.from_numpy(built.tasks[0].train.x), torch.float32)
+    expected = Scale()(torch.from_numpy(built.tasks[0].train.x), torch.float32)
     assert len(seen) == 1297
     turned = torch.from_numpy(np.sort(seen.sum(1).numpy()))
     assert turned.sum() <= expected.sum() + 1e-3  # rotation only cuts corners off
@@ -51,7 +54,8 @@ def test_epochs_repeat_the_samples_in_another_order() -> None:
 
 
 def test_labels_belong_to_their_images() -> None:
-    built = build(digits(0), "permuted", tasks=2, classes_per_task=None, samples=50, data_seed=0)
+    tasks, width, facts = permuted(digits(0), 2, 0)
+    built = Stream(tasks, (1, 8, 8), width, facts, samples=50)
     order = built.facts["permutations"][1]
     known = {x.tobytes(): int(y) for x, y in zip(digits(0).train.x, digits(0).train.y, strict=True)}
     for batch in built.batches(1, [5], batch=10, epochs=1, device=CPU, dtype=torch.float64):
@@ -61,3 +65,18 @@ def test_labels_belong_to_their_images() -> None:
             original = np.empty(64, np.uint8)
             original[order] = x
             assert known[original.tobytes()] == y
+
+
+def test_the_labelled_ratio_keeps_the_first_of_the_shuffled_samples() -> None:
+    whole, part = torch.cat(batches(stream(50), [0]), dim=1), torch.cat(batches(stream(50, ratio=0.4), [0]), dim=1)
+    assert part.shape[1] == 20
+    assert torch.equal(part, whole[:, :20])
+    assert stream(50, ratio=0.4).length(batch=10, epochs=1) == 6
+
+
+def test_augmented_batches_do_not_depend_on_grouping_and_change_each_epoch() -> None:
+    built = stream(30, steps=(AUGMENTATIONS["crop"], AUGMENTATIONS["flip"]))
+    together, alone = batches(built, [0, 1], epochs=2), batches(built, [1], epochs=2)
+    assert all(torch.equal(both[1], own[0]) for both, own in zip(together, alone, strict=True))
+    plain = batches(stream(30), [1])
+    assert not torch.equal(plain[0], alone[0])

@@ -13,7 +13,7 @@ from gradcast.errors import GradcastError
 
 Colour = Literal["own", "grey", "rgb"]
 Shape = tuple[int, int, int]  # channels, height, width
-Pixels = UInt8[np.ndarray, "n c h w"]
+Pixels = UInt8[np.ndarray, "_n _c _h _w"]  # any images; a function may change number and shape
 CHUNK = 4_096  # images converted at once
 
 

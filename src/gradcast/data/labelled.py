@@ -45,7 +45,7 @@ def cached_source(files: LabelledFiles, shape: Shape, cache: Cache, *, track: Tr
 
     key = {"train": files.train.fingerprint, "test": files.test.fingerprint, "labels": [files.train_y, files.test_y]}
     arrays = cache.get(files.name, {"shape": shape, **key}, build)
-    train, test = (Images(arrays[f"{part}_x"], np.asarray(arrays[f"{part}_y"])) for part in ("train", "test"))
+    train, test = (Images(arrays[f"{part}_x"], np.array(arrays[f"{part}_y"])) for part in ("train", "test"))
     return Source(files.name, train, test, files.classes)
 
 

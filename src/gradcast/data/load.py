@@ -10,11 +10,11 @@ import numpy as np
 from gradcast.data.cache import Cache
 from gradcast.data.catalogue import CATALOGUE, Dataset
 from gradcast.data.digits import digits
-from gradcast.data.files import Track, image_files, shape_of
+from gradcast.data.files import Track, shape_of
 from gradcast.data.images import Colour, Images, Pixels, Shape, Source, convert
 from gradcast.data.labelled import cached_pool, cached_source
 from gradcast.data.own import class_folders, read_npz
-from gradcast.data.patches import patches
+from gradcast.data.pools import any_images
 from gradcast.errors import GradcastError
 
 
@@ -65,21 +65,18 @@ def load_source(name: str, shelf: Shelf, *, path: str, size: int | None, colour:
     return _cached_arrays(dataset, paths, shelf).converted(colour, size)
 
 
-def load_pool(name: str, shape: Shape, shelf: Shelf, *, path: str, squash: bool, count: int, data_seed: int) -> Pixels:
-    """Unlabelled images by name in the shape asked for; of a labelled dataset the training images, labels ignored."""
-    if name == "patches":
-        return patches(shape, count=count, data_seed=data_seed)
-    if name == "folder":
-        files = image_files(shelf.find(path))
-        if not files:
-            raise GradcastError(f"{files.root} holds no image files; set pool.path to a folder of images")
-        return cached_pool("folder", files, shape, shelf.cache, squash=squash, track=shelf.track)
-    if name == "digits":
-        return convert(digits(data_seed).train.x, shape)
-    dataset = CATALOGUE[name]
-    paths = shelf.paths(dataset)
-    if dataset.pool is not None:
-        return cached_pool(name, dataset.pool(paths[0]), shape, shelf.cache, squash=squash, track=shelf.track)
+def load_folder(path: str, shape: Shape, shelf: Shelf, *, squash: bool) -> Pixels:
+    """Every image of a folder or zip archive, as a pool."""
+    files = any_images(shelf.find(path))
+    return cached_pool("folder", files, shape, shelf.cache, squash=squash, track=shelf.track)
+
+
+def load_pool(name: str, shape: Shape, shelf: Shelf, *, squash: bool, data_seed: int) -> Pixels:
+    """A dataset's images in the shape asked for; of a labelled dataset the training images, labels ignored."""
+    dataset = CATALOGUE.get(name)
+    if dataset is not None and dataset.pool is not None:
+        files = dataset.pool(shelf.paths(dataset)[0])
+        return cached_pool(name, files, shape, shelf.cache, squash=squash, track=shelf.track)
     source = load_source(name, shelf, path="", size=None, colour="own", data_seed=data_seed)
     return source.train.x if source.shape == shape else convert(source.train.x, shape)
 
@@ -98,7 +95,7 @@ def _cached_arrays(dataset: Dataset, paths: list[Path], shelf: Shelf) -> Source:
 
     facts = [[str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns] for path in paths]
     arrays = shelf.cache.get(dataset.name, {"files": facts}, build)
-    train, test = (Images(arrays[f"{part}_x"], np.asarray(arrays[f"{part}_y"])) for part in ("train", "test"))
+    train, test = (Images(arrays[f"{part}_x"], np.array(arrays[f"{part}_y"])) for part in ("train", "test"))
     return Source(dataset.name, train, test, tuple(arrays["classes"].tolist()))
 
 

@@ -42,7 +42,7 @@ class Transform:
 
 
 def _window(x: Tensor, u: Tensor, *, size: int, stream: Shape) -> Tensor:
-    small = resize(crop(x, u, size=size), stream[1])
+    small = resize(crop(x, u, height=size, width=size), stream[1], stream[2])
     return grey(small) if stream[0] == 1 else small
 
 

@@ -1,0 +1,29 @@
+import numpy as np
+import pytest
+import torch
+
+from gradcast.streams.scale import Scale, reference_scale, scale_for
+
+
+def test_unit_scale() -> None:
+    assert Scale()(torch.tensor([[[[0, 51, 255]]]], dtype=torch.uint8), torch.float64).flatten().tolist() == [0, 0.2, 1]
+    assert scale_for("unit", np.zeros((1, 1, 1, 1), np.uint8)) == Scale()
+
+
+def test_standard_scale_has_mean_zero_and_deviation_one() -> None:
+    x = np.random.default_rng(0).integers(0, 256, (50, 3, 4, 4), dtype=np.uint8)
+    x[:, 1] //= 3
+    scaled = scale_for("standard", x)(torch.from_numpy(x), torch.float64)
+    torch.testing.assert_close(scaled.mean((0, 2, 3)), torch.zeros(3, dtype=torch.float64), atol=1e-9, rtol=0)
+    torch.testing.assert_close(scaled.std((0, 2, 3), correction=0), torch.ones(3, dtype=torch.float64))
+
+
+def test_a_constant_channel_is_not_divided_by_zero() -> None:
+    x = np.full((3, 1, 2, 2), 7, np.uint8)
+    assert torch.isfinite(scale_for("standard", x)(torch.from_numpy(x), torch.float32)).all()
+
+
+def test_reference_scale_is_imagenets() -> None:
+    white = torch.full((1, 3, 1, 1), 255, dtype=torch.uint8)
+    expected = [(1 - 0.485) / 0.229, (1 - 0.456) / 0.224, (1 - 0.406) / 0.225]
+    assert reference_scale(3)(white, torch.float64).flatten().tolist() == pytest.approx(expected)
