@@ -13,8 +13,10 @@ install_import_hook("gradcast", f"{tests.typechecker.__name__}.check")
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _threads() -> None:
+def _surroundings(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Two threads, and a cache of the tests' own instead of the user's."""
     torch.set_num_threads(2)
+    os.environ["GRADCAST_CACHE"] = str(tmp_path_factory.mktemp("cache"))
 
 
 @pytest.fixture(scope="session")

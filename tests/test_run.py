@@ -5,6 +5,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from gradcast.data.own import own_data
 from gradcast.errors import GradcastError
 from gradcast.result import RowResult
 from gradcast.run import run
@@ -110,6 +111,21 @@ def test_batchnorm_and_masked_heads_run(tmp_path: Path) -> None:
     directory, results = cpu(spec, tmp_path)
     assert len(results) == 3
     assert weights(directory, "base", 0)["model.layers.3.weight"].shape == (9, 12)
+
+
+@pytest.mark.parametrize("shape", [(24, 9, 11), (24, 10, 7, 3), (24, 3, 5, 5)])
+def test_own_data_of_any_size_with_an_own_pool(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    generator = torch.Generator().manual_seed(0)
+    x, y = torch.randint(256, shape, generator=generator, dtype=torch.uint8), torch.arange(24) % 4 + 7
+    settings = ["stream.scenario=split", "stream.tasks=2", "stream.samples=6", "stream.batch=3", "policy.p=1.0"]
+    pool = torch.rand(20, 16, 16, 3, generator=generator)
+    directory, results = run(small(*settings), out=tmp_path, source=own_data(x, y, x, y), pool=pool, device="cpu")
+    assert len(results) == 3
+    assert results[1].diagnostics["unlabelled_images"].mean > 0
+    other, _ = run(small(*settings), out=tmp_path, source=own_data(x, y, x, y.flip(0)), pool=pool, device="cpu")
+    assert other.path != directory.path  # another content is another run
+    with pytest.raises(GradcastError, match="needs images from the caller"):
+        run(directory.spec, out=tmp_path, device="cpu")
 
 
 @pytest.mark.data

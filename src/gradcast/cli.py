@@ -96,10 +96,11 @@ def verify(
         raise typer.Exit(1)
 
 
-def _version(value: bool) -> None:
-    if value:
+def _version(asked: bool) -> bool:
+    if asked:
         typer.echo(f"gradcast {gradcast.__version__}")
         raise typer.Exit()
+    return asked
 
 
 @app.callback()

@@ -206,7 +206,7 @@ CHOICES: dict[str, dict[str, type[Table]]] = {
     "pool": {
         "patches": PatchesSpec,
         "folder": FolderSpec,
-        **{name: DatasetPoolSpec for name in get_args(PoolName)},
+        **dict.fromkeys(get_args(PoolName), DatasetPoolSpec),
         "python": CallersPoolSpec,
     },
 }

@@ -1,0 +1,141 @@
+import os
+import warnings
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image, ImageOps
+
+from gradcast.data.files import Reader, decode, fit, image_files, shape_of
+from gradcast.data.load import untracked
+from gradcast.errors import GradcastError
+from tests.data.images import fill, picture, zipped
+
+
+def decoded(root: Path, shape: tuple[int, int, int] = (3, 8, 8)) -> tuple[np.ndarray, dict[str, str]]:
+    files = image_files(root)
+    out = np.zeros((len(files), *shape), np.uint8)
+    return out, decode(files, out, how="fit", track=untracked, what="decoding")
+
+
+def test_nested_folders_and_archives_give_the_same_images(tmp_path: Path) -> None:
+    fill(tmp_path / "photos" / "deep" / "er", 3)
+    fill(tmp_path / "photos", 2, suffix=".jpg", start=50)
+    (tmp_path / "photos" / "notes.txt").write_text("no image")
+    archive = zipped(tmp_path / "photos", tmp_path / "photos.zip")
+    folder, bad = decoded(tmp_path / "photos")
+    from_zip, bad_in_zip = decoded(archive)
+    assert len(folder) == 5
+    assert bad == bad_in_zip == {}
+    assert sorted(x.tobytes() for x in folder) == sorted(x.tobytes() for x in from_zip)
+
+
+def test_the_fingerprint_follows_the_content(tmp_path: Path) -> None:
+    paths = fill(tmp_path / "a", 3)
+    before = image_files(tmp_path / "a").fingerprint
+    assert image_files(tmp_path / "a").fingerprint == before
+    picture(99).save(paths[0])
+    os.utime(paths[0], (1, 1))
+    assert image_files(tmp_path / "a").fingerprint != before
+    assert (
+        image_files(tmp_path / "a").only(["000.png"]).fingerprint
+        != image_files(tmp_path / "a").only(["001.png"]).fingerprint
+    )
+
+
+def test_unreadable_files_are_named_with_a_reason(tmp_path: Path) -> None:
+    fill(tmp_path, 2)
+    (tmp_path / "text.png").write_text("no image")
+    whole = (tmp_path / "000.png").read_bytes()
+    (tmp_path / "cut.png").write_bytes(whole[: len(whole) // 2])
+    jpeg = tmp_path / "half.jpg"
+    picture(3, (64, 64)).save(jpeg)
+    jpeg.write_bytes(jpeg.read_bytes()[: jpeg.stat().st_size // 2])
+    (tmp_path / "empty.png").write_bytes(b"")
+    (tmp_path / "huge.pgm").write_bytes(b"P5 100000 100000 255\n" + b"\0" * 100)
+    _, bad = decoded(tmp_path)
+    assert set(bad) == {"text.png", "cut.png", "half.jpg", "empty.png", "huge.pgm"}
+    assert all(reason for reason in bad.values())
+
+
+@pytest.mark.filterwarnings("default")
+def test_an_image_that_claims_too_many_pixels_is_refused_whatever_the_warnings(tmp_path: Path) -> None:
+    (tmp_path / "bomb.pgm").write_bytes(b"P5 100000 100000 255\n" + b"\0" * 100)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _, bad = decoded(tmp_path)
+    assert set(bad) == {"bomb.pgm"}
+
+
+@pytest.mark.parametrize("name", ["../evil.png", "/etc/evil.png", "ok/../../evil.png"])
+def test_archives_with_names_that_leave_their_folder_are_not_used(tmp_path: Path, name: str) -> None:
+    with zipfile.ZipFile(tmp_path / "evil.zip", "w") as archive:
+        archive.writestr(name, b"x")
+    with pytest.raises(GradcastError, match="leaves its folder"):
+        image_files(tmp_path / "evil.zip")
+    assert [path.name for path in tmp_path.rglob("*")] == ["evil.zip"]
+    assert not (tmp_path.parent / "evil.png").exists()
+
+
+def test_what_is_neither_folder_nor_archive(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    for name in ("file", "nothing"):
+        with pytest.raises(GradcastError, match="neither a folder nor a zip"):
+            image_files(tmp_path / name)
+
+
+def test_fit_is_pillows() -> None:
+    image = picture(0, (30, 10))
+    bilinear = Image.Resampling.BILINEAR
+    assert np.array_equal(fit(image, (3, 8, 8)), np.asarray(ImageOps.fit(image, (8, 8), bilinear)).transpose(2, 0, 1))
+    squashed = np.asarray(image.resize((8, 8), bilinear)).transpose(2, 0, 1)
+    assert np.array_equal(fit(image, (3, 8, 8), "squash"), squashed)
+    assert np.array_equal(fit(image, (1, 10, 30)), np.asarray(image.convert("L"))[None])
+    assert fit(image.convert("P"), (3, 4, 4)).shape == (3, 4, 4)
+    assert fit(image.convert("RGBA"), (1, 4, 4)).shape == (1, 4, 4)
+
+
+def test_shape_of_a_collection(tmp_path: Path) -> None:
+    fill(tmp_path / "same", 3, size=(9, 7))
+    assert shape_of(image_files(tmp_path / "same"), "own", None) == (3, 7, 9)
+    assert shape_of(image_files(tmp_path / "same"), "grey", 5) == (1, 5, 5)
+    for number in range(2):
+        (tmp_path / "grey").mkdir(exist_ok=True)
+        picture(number, grey=True).save(tmp_path / "grey" / f"{number}.png")
+    assert shape_of(image_files(tmp_path / "grey"), "own", None) == (1, 12, 12)
+    fill(tmp_path / "same", 1, size=(20, 20), start=50)
+    with pytest.raises(GradcastError, match=r"differ in size; set one for all, as in --set stream\.size=32"):
+        shape_of(image_files(tmp_path / "same"), "own", None)
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "x.png").write_text("no")
+    with pytest.raises(GradcastError, match="can be read"):
+        shape_of(image_files(tmp_path / "bad"), "own", None)
+
+
+def test_readers_close_their_archives(tmp_path: Path) -> None:
+    fill(tmp_path / "a", 1)
+    reader = Reader(image_files(zipped(tmp_path / "a", tmp_path / "a.zip")))
+    assert reader.image("a/000.png").size == (12, 12)
+    reader.close()
+    assert all(archive.fp is None for archive in reader.opened)
+
+
+def test_mutated_images_are_read_or_named(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    originals = []
+    for suffix in (".png", ".jpg", ".bmp", ".gif", ".webp", ".tiff"):
+        picture(1, (16, 16)).save(tmp_path / f"whole{suffix}")
+        originals.append((suffix, (tmp_path / f"whole{suffix}").read_bytes()))
+    folder = tmp_path / "mutated"
+    folder.mkdir()
+    for number in range(300):
+        suffix, content = originals[number % len(originals)]
+        raw = bytearray(content)
+        for _ in range(int(generator.integers(1, 8))):
+            raw[int(generator.integers(len(raw)))] = int(generator.integers(256))
+        (folder / f"{number:03d}{suffix}").write_bytes(
+            raw[: int(generator.integers(1, len(raw) + 1))] if number % 3 else raw
+        )
+    out, bad = decoded(folder)
+    assert 0 < len(bad) < len(out) == 300
