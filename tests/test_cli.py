@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 import gradcast
+from gradcast.cli import main
 from tests.runs import SMALL
 
 
@@ -74,18 +75,38 @@ def test_show_prints_a_specification_that_runs_as_it_is(tmp_path: Path) -> None:
         (["run", "mnist-r", "--data", "nowhere"], "mnist is not in nowhere"),
         (["run", "--set", "pool.name=folder", "--set", "pool.path=void"], "pool.path"),
         (["run", "--device", "warp"], "--device cpu"),
+        (["run", "--device", "meta"], "--device cpu"),
+        (["run", "--set", "stream=5", "--set", "stream.tasks=2"], "'stream' must be a table"),
+        (["run", "--set", f"stream.tasks={'9' * 5000}"], "stream.tasks"),
+        (["run", "--set", "stream.tasks=2\nseeds=[7]"], "cannot be printed"),
+        (["run", "--set", "stream.tasks=true"], "stream.tasks = True is not valid"),
         (["run", *small("learner.name=finetune", "learner.lr=1e20")], "not finite at step"),
         (["verify", "nothing.npz"], "nothing.npz does not exist"),
     ],
 )
-def test_bad_input_is_one_sentence_and_exit_code_2(tmp_path: Path, arguments: list[str], message: str) -> None:
-    found = cli(*arguments, cwd=tmp_path)
+def test_bad_input_is_one_sentence_and_exit_code_2(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GRADCAST_DATA", raising=False)
+    monkeypatch.setattr(sys, "argv", ["gradcast", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr()
+    assert ended.value.code == 2
+    assert message in said.err
+    assert len([line for line in said.err.splitlines() if line.startswith("error: ")]) == 1
+    assert said.out == ""
+
+
+def test_the_process_itself_ends_without_a_traceback(tmp_path: Path) -> None:
+    found = cli("run", "digitz", cwd=tmp_path)
     assert found.returncode == 2
-    assert message in found.stderr
-    assert "Traceback" not in found.stderr
-    errors = [line for line in found.stderr.splitlines() if line.startswith("error: ")]
-    assert len(errors) == 1
-    assert found.stdout == ""
+    assert found.stderr.splitlines() == ["error: there is no preset or file 'digitz'; did you mean 'digits'?"]
 
 
 def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
@@ -103,6 +124,9 @@ def test_verify_exits_1_on_a_difference(tmp_path: Path) -> None:
     trace(tmp_path / "good.npz", **CASES[0], **options)  # type: ignore[arg-type]
     good = cli("verify", "good.npz", cwd=tmp_path)
     assert good.returncode == 0
+    mixed = cli("verify", "nothing.npz", "good.npz", cwd=tmp_path)
+    assert mixed.returncode == 2
+    assert "good.npz: 6 steps" in mixed.stdout
     assert good.stdout.startswith("good.npz: 6 steps, largest relative difference ")
     assert good.stdout.endswith("agrees\n")
     import numpy as np

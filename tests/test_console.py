@@ -1,4 +1,5 @@
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -23,6 +24,17 @@ def test_table_fits_eighty_columns_without_wrapping_a_number() -> None:
         assert f"{100 * result.over_seeds('acc').mean:.2f} ±" in line
     assert any("no measurable effect" in line or "identical" in line or "points" in line for line in lines)
     assert lines[-1].startswith("Results: runs/x")
+
+
+def test_labels_and_paths_with_brackets_are_shown_as_they_are() -> None:
+    out, text = console(200)
+    odd = [replace(result, label=f"{result.name} [/x] [bold]") for result in finished()[1]]
+    print_results(out, odd, Path("runs/[/x][bold]"))
+    with ProgressDisplay(out) as display:
+        display.row("GEM [/x]", 3)
+        display.skipped("DCL [/x]")
+    shown = text.getvalue()
+    assert all(part in shown for part in ("base [/x] [bold]", "runs/[/x][bold]", "GEM [/x]", "DCL [/x]"))
 
 
 def test_progress_shows_step_task_and_accuracy() -> None:

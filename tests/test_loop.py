@@ -73,7 +73,7 @@ def test_a_loss_that_is_not_finite_stops_and_names_step_task_and_seed() -> None:
     diary = Diary()
     with pytest.raises(GradcastError, match=r"are not finite at step 3 \(task 1, seed 8\).*lower learner\.lr"):
         Loop(running.stream, broken, running.evaluator, (3, 8), 10, 1).run([diary])
-    assert diary.entries[-1] == "evaluated after 1"
+    assert diary.entries[-2:] == ["evaluated after 1", "step 3 task 1"]  # the diverging step is told as well
 
 
 def test_divergence_is_noticed() -> None:

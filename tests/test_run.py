@@ -7,10 +7,12 @@ from safetensors.torch import load_file
 
 from gradcast.data.own import own_data
 from gradcast.errors import GradcastError
+from gradcast.report import verdicts
 from gradcast.result import RowResult
 from gradcast.run import run
 from gradcast.spec import Spec
 from gradcast.store import RunDirectory
+from tests.data.images import fill
 from tests.runs import finished, small
 
 
@@ -90,10 +92,63 @@ def test_a_diverging_run_keeps_what_it_wrote(tmp_path: Path) -> None:
     spec = small("learner.lr=1e20", "learner.name=finetune")
     with pytest.raises(GradcastError, match=r"not finite at step \d+ \(task 0, seed 0\)"):
         cpu(spec, tmp_path)
-    (directory,) = (RunDirectory(path) for path in tmp_path.iterdir())
-    assert directory.accuracy("base", 0).shape == (1, 3)
+    (directory,) = (RunDirectory(path) for path in tmp_path.iterdir() if path.is_dir())
+    assert len((directory.seed("base", 0) / "accuracy.csv").read_text().splitlines()) == 2  # heading, before training
     assert len(directory.metrics("base", 0)) >= 1
     assert not directory.finished("base")
+
+
+def test_finished_rows_are_reported_although_a_later_one_diverged(tmp_path: Path) -> None:
+    spec = small("row.random.learner.name=finetune", "row.random.learner.lr=1e20")
+    with pytest.raises(GradcastError, match="not finite"):
+        cpu(spec, tmp_path)
+    (directory,) = (RunDirectory(path) for path in tmp_path.iterdir() if path.is_dir())
+    assert [row["name"] for row in json.loads((directory.path / "result.json").read_text())] == ["base", "predicted"]
+    assert (directory.path / "report.md").is_file()
+
+
+def test_a_seed_that_drew_no_unlabelled_batch_is_no_accident(tmp_path: Path) -> None:
+    _, results = cpu(small("stream.samples=10", "policy.p=0.1", "seeds=[0, 1, 2, 3, 4, 5]"), tmp_path)
+    drawn = results[1].diagnostics["unlabelled_images"]
+    assert 0 < drawn.mean < 4 * 3
+    assert results[1].diagnostics["pseudo_ratio_median"].seeds < 6
+
+
+def test_other_images_in_the_pool_are_another_run(tmp_path: Path) -> None:
+    fill(tmp_path / "photos", 5)
+    options = ("pool.name=folder", f"pool.path={tmp_path / 'photos'}")
+    first, _ = cpu(small(*options), tmp_path)
+    again, _ = cpu(small(*options), tmp_path)
+    fill(tmp_path / "photos", 1, start=77)
+    other, _ = cpu(small(*options), tmp_path)
+    assert first.path == again.path != other.path
+
+
+def test_rows_with_different_streams_are_not_compared(tmp_path: Path) -> None:
+    _, results = cpu(small("row.random.stream.tasks=2"), tmp_path)
+    assert results[1].paired is not None
+    assert results[2].paired is None
+    assert verdicts(results)[1].endswith("not compared, their streams differ")
+
+
+@pytest.mark.parametrize("setting", ["stream.samples=41", "policy.batch=1", "learner.memory=1"])
+def test_batchnorm_refuses_passes_of_one_image(tmp_path: Path, setting: str) -> None:
+    with pytest.raises(GradcastError, match="BatchNorm cannot normalise"):
+        cpu(small("model.norm=batch", setting), tmp_path)
+
+
+@pytest.mark.parametrize("setting", ["learner.memory=1000000000000", "model.hidden=[1000000000000]"])
+def test_sizes_beyond_the_machine_are_explained(tmp_path: Path, setting: str) -> None:
+    with pytest.raises(GradcastError, match="not enough memory for 3 seeds"):
+        cpu(small(setting), tmp_path)
+
+
+def test_labels_of_any_kind_survive_everywhere(tmp_path: Path) -> None:
+    label = "a|b [/x] $5 \\foo $x [bold]"
+    spec = small().model_copy(update={"rows": [row.model_copy(update={"label": label}) for row in small().rows]})
+    directory, results = cpu(spec, tmp_path)
+    assert results[0].label == label
+    assert "a\\|b [/x]" in (directory.path / "report.md").read_text()
 
 
 def test_bad_data_leaves_no_directory(tmp_path: Path) -> None:
@@ -106,11 +161,11 @@ def test_bad_data_leaves_no_directory(tmp_path: Path) -> None:
 
 def test_batchnorm_and_masked_heads_run(tmp_path: Path) -> None:
     spec = small(
-        "model.norm=batch", "stream.scenario=split", "stream.tasks=3", "learner.name=dcl", "policy.batchnorm=separate"
+        "model.norm=batch", "stream.scenario=split", "stream.tasks=5", "learner.name=dcl", "policy.batchnorm=separate"
     )
     directory, results = cpu(spec, tmp_path)
     assert len(results) == 3
-    assert weights(directory, "base", 0)["model.layers.3.weight"].shape == (9, 12)
+    assert weights(directory, "base", 0)["model.layers.3.weight"].shape == (10, 12)
 
 
 @pytest.mark.parametrize("shape", [(24, 9, 11), (24, 10, 7, 3), (24, 3, 5, 5)])

@@ -5,8 +5,9 @@ from pydantic import ValidationError
 
 from gradcast.augment import AUGMENTATIONS
 from gradcast.data.catalogue import CATALOGUE
-from gradcast.spec import CHOICES, AugmentationName, PolicySpec, PoolName, Row, Setting, SourceName, Spec
-from gradcast.specfile import presets
+from gradcast.signals.policy import Policy
+from gradcast.spec import CHOICES, AugmentationName, PoolName, Row, Setting, SourceName, Spec
+from gradcast.specfile import load, presets
 from gradcast.streams.pool import TRANSFORMS, TransformName
 
 
@@ -38,12 +39,12 @@ def test_names_that_become_directories_are_plain(name: str) -> None:
 @pytest.mark.parametrize("p", [-0.1, 1.1, float("nan")])
 def test_probability(p: float) -> None:
     with pytest.raises(ValidationError):
-        PolicySpec(p=p)
+        Policy(p=p)
 
 
-def test_policy_carries_every_field() -> None:
-    spec = PolicySpec(p=0.4, start=7, batch=3, update="sequential", project=False, batchnorm="frozen")
-    assert vars(spec.policy()) == spec.model_dump()
+def test_labels_say_learner_and_signal() -> None:
+    labels = [row.label for row in load("mnist-p", ["learner.name=dcl"]).rows]
+    assert labels == ["DCL", "DCL + predicted gradients", "DCL + random directions"]
 
 
 def test_presets_exist() -> None:

@@ -51,3 +51,7 @@ def test_a_constant_difference_is_certain() -> None:
     found = compare([2.0, 3.0, 4.0], [1.0, 2.0, 3.0])
     assert found.t_test == 0
     assert found.verdict == "helps by 1.0 to 1.0 points"
+
+
+def test_a_tiny_effect_is_not_rounded_to_zero() -> None:
+    assert compare([1.011, 1.010, 1.012], [1.0, 1.0, 1.0]).verdict == "helps by 0.0085 to 0.013 points"

@@ -142,3 +142,13 @@ def test_metrics() -> None:
     assert metrics["pseudo_ratio"][1].isnan()
     assert "pseudo_ratio" not in step(batch(model))
     assert set(Step(model, Finetune(), 0.1)(batch(model))) == {"loss", "projected"}
+
+
+def test_the_policy_decides_about_batchnorm() -> None:
+    for statistics, moves in (("update", True), ("separate", False)):
+        model, base = replicas(2, norm="batch"), replicas(2, norm="batch")
+        pool = Unlabelled(batch(model, size=3, seed=9).x, torch.tensor([True, True]))
+        Step(model, Finetune(), 0.1, signal(2), Policy(batchnorm=statistics))(batch(model), pool)  # type: ignore[arg-type]
+        Step(base, Finetune(), 0.1)(batch(base))
+        name = "layers.1.running_mean"
+        assert torch.equal(model.buffers[name], base.buffers[name]) != moves

@@ -32,14 +32,15 @@ def test_recorder_writes_each_replicas_numbers(directory: RunDirectory) -> None:
     recorder.stepped(0, 0, {"loss": torch.tensor([1.5, 2.5]), "projected": torch.tensor([True, False])})
     recorder.stepped(1, 0, {"loss": torch.tensor([1.0, torch.inf]), "ratio": torch.tensor([torch.nan, 0.25])})
     recorder.evaluated(1, torch.tensor([[0.5, 0.6], [0.7, 0.8]], dtype=torch.float64))
+    recorder.evaluated(2, torch.tensor([[0.5, 0.7], [0.9, 1.0]], dtype=torch.float64))
     assert directory.metrics("base", 0) == [
         {"step": 0, "task": 0, "loss": 1.5, "projected": 1.0},
         {"step": 1, "task": 0, "loss": 1.0},
     ]
     assert directory.metrics("base", 7)[1] == {"step": 1, "task": 0, "loss": "inf", "ratio": 0.25}
-    assert np.array_equal(directory.accuracy("base", 7), [[0.3, 0.4], [0.7, 0.8]])
+    assert np.array_equal(directory.accuracy("base", 7), [[0.3, 0.4], [0.7, 0.8], [0.9, 1.0]])
     text = (directory.seed("base", 0) / "accuracy.csv").read_text()
-    assert text == "tasks_done,task_0,task_1\n0,0.1,0.2\n1,0.5,0.6\n"
+    assert text == "tasks_done,task_0,task_1\n0,0.1,0.2\n1,0.5,0.6\n2,0.5,0.7\n"
 
 
 def test_flush_keeps_what_an_interrupted_run_has(directory: RunDirectory) -> None:
@@ -64,13 +65,23 @@ def test_weights_and_stream_facts_are_readable(directory: RunDirectory) -> None:
     assert torch.equal(
         load_file(directory.seed("base", 0) / "weights.safetensors")["model.w"], torch.arange(6.0).view(2, 3).T
     )
-    directory.stream("base", {"angles": np.array([1.5, 2.5])})
-    assert json.loads((directory.path / "base" / "stream.json").read_text()) == {"angles": [1.5, 2.5]}
+    directory.stream("base", {"angles": np.array([1.5, 2.5]), "source": "abc"})
+    assert json.loads((directory.path / "base" / "stream.json").read_text()) == {"angles": [1.5, 2.5], "source": "abc"}
 
 
 @pytest.mark.parametrize(
-    ("file", "content"), [("accuracy.csv", "tasks_done,task_0\n0,abc\n"), ("metrics.jsonl", '{"step": 0')]
+    ("file", "content"),
+    [
+        ("accuracy.csv", "tasks_done,task_0\n0,abc\n"),
+        ("accuracy.csv", ""),
+        ("accuracy.csv", "tasks_done,task_0\n0,0.5\n"),
+        ("accuracy.csv", "tasks_done,task_0\n0,0.5\n1,nan\n"),
+        ("metrics.jsonl", '{"step": 0'),
+        ("metrics.jsonl", ""),
+        ("metrics.jsonl", "5\n"),
+    ],
 )
+@pytest.mark.filterwarnings("ignore:loadtxt")
 def test_damaged_files_are_named(directory: RunDirectory, file: str, content: str) -> None:
     (directory.seed("base", 0) / file).write_text(content)
     read = directory.accuracy if file == "accuracy.csv" else directory.metrics
@@ -78,6 +89,28 @@ def test_damaged_files_are_named(directory: RunDirectory, file: str, content: st
         read("base", 0)
     with pytest.raises(GradcastError, match="cannot be read"):
         read("base", 7)
+
+
+def test_other_data_are_another_directory(tmp_path: Path) -> None:
+    spec = load("digits")
+    assert RunDirectory.create(tmp_path, spec, "a").path != RunDirectory.create(tmp_path, spec, "b").path
+
+
+def test_a_second_writer_is_refused(directory: RunDirectory) -> None:
+    with (
+        directory.locked(),
+        pytest.raises(GradcastError, match="another process is writing"),
+        RunDirectory(directory.path).locked(),
+    ):
+        pass
+    with directory.locked():
+        pass
+
+
+def test_weights_that_cannot_be_written(directory: RunDirectory) -> None:
+    (directory.seed("base", 0) / "weights.safetensors").mkdir()
+    with pytest.raises(GradcastError, match=r"weights\.safetensors cannot be written"):
+        directory.weights("base", 0, {"w": torch.zeros(2)})
 
 
 def test_json_has_no_infinities() -> None:

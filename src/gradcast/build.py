@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from gradcast.core import Learner, Signal
-from gradcast.data.images import Pixels, Source, convert
+from gradcast.data.images import Pixels, Source, convert, fingerprint
 from gradcast.data.load import Shelf, load_folder, load_pool, load_source
 from gradcast.data.patches import patches
 from gradcast.errors import GradcastError
@@ -83,7 +83,8 @@ def stream(spec: StreamSpec, shelf: Shelf, source: Source | None = None) -> Stre
     scale = scale_for(spec.normalise, found.train.x)
     scaled = {"mean": np.array(scale.mean), "std": np.array(scale.std)} if scale.mean else {}
     shape, steps = found.shape, named(spec.augment)
-    return Stream(tasks, shape, width, {**facts, **scaled}, samples, spec.ratio, scale, steps)
+    content = fingerprint(found.train.x, found.train.y, found.test.x, found.test.y)
+    return Stream(tasks, shape, width, {**facts, **scaled}, content, samples, spec.ratio, scale, steps)
 
 
 def pool(
@@ -111,8 +112,10 @@ def loop(
     setting: Setting, stream: Stream, evaluator: Evaluator, pool: Pool | None, seeds: Sequence[int], place: Place
 ) -> Loop:
     """Everything one row needs, for all seeds at once."""
-    policy = setting.policy.policy()
+    policy = setting.policy
     heads = _heads(setting, stream)
+    if setting.model.norm == "batch":
+        _check_batches(setting, stream)
     network = model(setting.model, stream, heads, seeds, place)
     found = signal(setting, stream.width, seeds, place)
     step = Step(network, learner(setting, len(stream.tasks)), setting.learner.lr, found, policy)
@@ -151,7 +154,7 @@ def signal(setting: Setting, classes: int, seeds: Sequence[int], place: Place) -
         case PredictedSpec() as spec:
             stacked = gradient_learner(spec, classes, seeds, place)
             random = [torch_generator(seed, "directions") for seed in seeds] if spec.directions == "random" else None
-            return Predicted(stacked, directions=spec.directions, batchnorm=setting.policy.batchnorm, generators=random)
+            return Predicted(stacked, directions=spec.directions, generators=random)
 
 
 def gradient_learner(spec: PredictedSpec, classes: int, seeds: Sequence[int], place: Place) -> GradientLearner:
@@ -185,3 +188,21 @@ def _heads(setting: Setting, stream: Stream) -> Heads:
     choice = setting.model.heads
     masked = choice == "masked" or (choice == "auto" and setting.stream.scenario == "split")
     return Heads(stream.width, len(stream.tasks), masked=masked)
+
+
+def _check_batches(setting: Setting, stream: Stream) -> None:
+    """BatchNorm cannot normalise a single image."""
+    batch = setting.stream.batch
+    passes = {
+        "stream.batch": min(
+            min(count % batch or batch, count) for count in map(stream.count, range(len(stream.tasks)))
+        ),
+        "policy.batch": setting.policy.batch,
+        "learner.memory": getattr(setting.learner, "memory", 2),
+    }
+    for key, smallest in passes.items():
+        if smallest < 2:
+            raise GradcastError(
+                f"{key} leads to a pass of a single image, which BatchNorm cannot normalise; "
+                "change it or set model.norm=none"
+            )

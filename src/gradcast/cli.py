@@ -1,5 +1,6 @@
 """The command line."""
 
+import errno
 import sys
 import warnings
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 import gradcast
 from gradcast import datacli, specfile
@@ -43,7 +45,7 @@ def run(
     data: DataOption = None,
     out: Annotated[Path, typer.Option(help="folder for run directories")] = Path("runs"),
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = "auto",
-    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads [default: all cores]")] = None,
+    threads: Annotated[int | None, typer.Option(min=1, max=1024, help="CPU threads [default: all cores]")] = None,
     json: Annotated[bool, typer.Option("--json", help="print the result as JSON on standard output")] = False,
     show: Annotated[bool, typer.Option("--show", help="print the complete specification and train nothing")] = False,
 ) -> None:
@@ -83,17 +85,22 @@ def verify(
     Exit code 1 when a trace differs by more than its tolerance (1e-9; 1e-6 with BatchNorm).
     """
     use_threads(None)
-    agree = True
+    code = 0
     for trace in traces:
-        found = replay(trace)
-        agree &= found.agrees
+        try:
+            found = replay(trace)
+        except GradcastError as error:
+            _complain(str(error))
+            code = BAD_INPUT
+            continue
+        code = max(code, 0 if found.agrees else 1)
         state = "agrees" if found.agrees else f"DIFFERS (tolerance {found.tolerance:.0e})"
         typer.echo(
             f"{trace.name}: {found.steps} steps, largest relative difference {found.difference:.1e} "
             f"({found.where}): {state}"
         )
-    if not agree:
-        raise typer.Exit(1)
+    if code:
+        raise typer.Exit(code)
 
 
 def _version(asked: bool) -> bool:
@@ -125,7 +132,7 @@ def _show_warnings(console: Console) -> None:
     """One plain line a warning, instead of Python's two with a source path."""
 
     def show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-        console.print(f"[yellow]warning:[/] {message}", soft_wrap=True)
+        console.print(f"[yellow]warning:[/] {escape(str(message))}", soft_wrap=True)
 
     warnings.showwarning = show
 
@@ -135,11 +142,14 @@ def main() -> None:
     try:
         app()
     except GradcastError as error:
-        _fail(str(error))
+        _complain(str(error))
+        sys.exit(BAD_INPUT)
     except OSError as error:
-        _fail(f"{error.filename or 'a file'}: {error.strerror or error}; free space or choose another place with --out")
+        unwritable = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, errno.ENOTDIR)
+        remedy = "; free some space or choose another place with --out" if unwritable else ""
+        _complain(f"{error.filename or 'a file'}: {error.strerror or error}{remedy}")
+        sys.exit(BAD_INPUT)
 
 
-def _fail(sentence: str) -> None:
+def _complain(sentence: str) -> None:
     Console(stderr=True, highlight=False, markup=False).print(f"error: {sentence}", soft_wrap=True, style="red")
-    sys.exit(BAD_INPUT)

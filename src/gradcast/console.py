@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -51,14 +52,14 @@ class ProgressDisplay:
 
     def track(self, rounds: Iterable[Any], what: str, total: int) -> Iterable[Any]:
         """A bar for a long loop before training."""
-        bar = self.progress.add_task(what, total=total, note="")
+        bar = self.progress.add_task(escape(what), total=total, note="")
         for entry in rounds:
             yield entry
             self.progress.advance(bar)
 
     def transfer(self, what: str) -> Callable[[int, int | None], None]:
         """A bar for a download, in megabytes."""
-        bar = self.progress.add_task(what, total=None, note="MB")
+        bar = self.progress.add_task(escape(what), total=None, note="MB")
 
         def moved(done: int, total: int | None) -> None:
             self.progress.update(bar, completed=done >> 20, total=None if total is None else total >> 20)
@@ -67,11 +68,11 @@ class ProgressDisplay:
 
     def row(self, label: str, steps: int) -> "RowProgress":
         """A bar for a row."""
-        return RowProgress(self.progress, self.progress.add_task(label, total=steps, note=""))
+        return RowProgress(self.progress, self.progress.add_task(escape(label), total=steps, note=""))
 
     def skipped(self, label: str) -> None:
         """Say that the row needs no run."""
-        self.console.print(f"[dim]{label}: finished earlier, not run again")
+        self.console.print(f"[dim]{escape(label)}: finished earlier, not run again")
 
 
 class RowProgress:
@@ -101,8 +102,8 @@ def print_results(console: Console, results: Sequence[RowResult], place: Path) -
     for result in results:
         difference = "" if result.paired is None else number(result.paired.difference, digits=2)
         acc, bwt, fwt = (result.over_seeds(name) for name in ("acc", "bwt", "fwt"))
-        table.add_row(result.label, number(acc, 100), f"{bwt.mean:+.3f}", f"{fwt.mean:+.3f}", difference)
+        table.add_row(escape(result.label), number(acc, 100), f"{bwt.mean:+.3f}", f"{fwt.mean:+.3f}", difference)
     console.print(table)
     for sentence in verdicts(results):
-        console.print(f"[bold]{sentence}")
-    console.print(f"Results: {place} (report.md, result.json, accuracy-matrix.png)", soft_wrap=True)
+        console.print(f"[bold]{escape(sentence)}")
+    console.print(f"Results: {escape(str(place))} (report.md, result.json, accuracy-matrix.png)", soft_wrap=True)

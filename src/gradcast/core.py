@@ -19,7 +19,7 @@ from typing import Protocol, runtime_checkable
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from gradcast.replicas import Replicas
+from gradcast.replicas import Replicas, Statistics
 
 Metrics = dict[str, Tensor]  # one number a replica, detached; only the store turns them into Python numbers
 
@@ -76,6 +76,8 @@ class Signal(Protocol):
         """Watch a labelled batch; called in every step."""
         ...
 
-    def gradient(self, model: Replicas, unlabelled: Unlabelled, task: int) -> Float[Tensor, "r p"]:
+    def gradient(
+        self, model: Replicas, unlabelled: Unlabelled, task: int, *, statistics: Statistics
+    ) -> Float[Tensor, "r p"]:
         """Parameter gradient of the unlabelled batch; called where the policy drew one."""
         ...

@@ -21,7 +21,7 @@ def choose_device(name: str) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
-        torch.empty(1, device=device)
+        torch.zeros(1, device=device).item()
     except (RuntimeError, AssertionError) as error:
         raise GradcastError(
             f"device {name!r} cannot be used ({str(error).splitlines()[0]}); try --device cpu"
@@ -57,9 +57,19 @@ def _version(package: str) -> str | None:
 
 
 def _commit() -> str | None:
-    """The source tree's commit, when the package runs from a checkout."""
-    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"]
+    """The source tree's commit, when the package runs from its own checkout."""
+    package = Path(__file__).resolve().parent
+    top = _git(package, "rev-parse", "--show-toplevel")
+    if top is None or Path(top).resolve() / "src" / "gradcast" != package:
+        return None
+    return _git(package, "describe", "--always", "--dirty", "--abbrev=12")
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
     try:
-        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+        done = subprocess.run(
+            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=True, timeout=10
+        )
     except (OSError, subprocess.SubprocessError):
         return None
+    return done.stdout.strip()

@@ -17,7 +17,8 @@ def accuracy_matrices(results: Sequence[RowResult], path: Path) -> None:
     axes = figure.subplots(1, len(results), squeeze=False)[0]
     for axis, result in zip(axes, results, strict=True):
         image = axis.imshow(100 * result.matrices.mean(0), vmin=0, vmax=100, cmap="viridis", aspect="auto")
-        axis.set_title(f"{result.label}\nACC {100 * result.over_seeds('acc').mean:.1f} %", fontsize=10)
+        title = f"{result.label}\nACC {100 * result.over_seeds('acc').mean:.1f} %"
+        axis.set_title(title, fontsize=10, parse_math=False)
         axis.set_xlabel("tested on task")
         shown = _ticks(tasks)
         axis.set_xticks(shown, [str(task + 1) for task in shown])

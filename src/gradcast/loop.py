@@ -57,9 +57,9 @@ class Loop:
             for batch in batches:
                 unlabelled = self.draws.next() if self.draws is not None else None
                 metrics = self.step(batch, unlabelled)
-                self._check(metrics, count, task)
                 for observer in observers:
                     observer.stepped(count, task, metrics)
+                self._check(metrics, count, task)
                 count += 1
             self._evaluate(task + 1, observers)
 

@@ -55,9 +55,10 @@ def write_report(directory: RunDirectory, results: Sequence[RowResult]) -> None:
 
 def verdicts(results: Sequence[RowResult]) -> list[str]:
     """One sentence a comparison with the first row."""
-    return [f"{r.label} against {results[0].label}: {r.paired.verdict}" for r in results if r.paired is not None] or [
-        "one row, nothing to compare it with"
-    ]
+    base, *others = results
+    unequal = "not compared, their streams differ"
+    sentences = [f"{r.label} against {base.label}: {r.paired.verdict if r.paired else unequal}" for r in others]
+    return sentences or ["one row, nothing to compare it with"]
 
 
 def number(value: Interval, scale: float = 1.0, digits: int | None = None) -> str:
@@ -95,4 +96,5 @@ def _scientific(value: Interval | None) -> str:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    return [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]
+    escaped = [[cell.replace("|", "\\|") for cell in cells] for cells in (head, ["---"] * len(head), *rows)]
+    return [f"| {' | '.join(cells)} |" for cells in escaped]

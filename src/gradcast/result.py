@@ -58,8 +58,9 @@ def read(directory: RunDirectory) -> list[RowResult]:
         names = list(dict.fromkeys(name for log in logs for name in log))  # a seed may have drawn no unlabelled batch
         diagnostics = {name: interval([log[name] for log in logs if name in log]) for name in names}
         acc = [100 * m.acc for m in measures]
-        first = results[0].acc() if results and results[0].name == spec.rows[0].name else None
-        paired = compare(acc, first) if first else None
+        base = spec.rows[0]
+        comparable = bool(results) and results[0].name == base.name and row.setting.stream == base.setting.stream
+        paired = compare(acc, results[0].acc()) if comparable else None
         results.append(RowResult(row.name, row.label, spec.seeds, matrices, measures, diagnostics, paired))
     return results
 

@@ -1,7 +1,10 @@
 """Runs a specification: every row that is not finished yet, all seeds of a row together."""
 
+import json
+import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -11,10 +14,11 @@ import torch
 
 from gradcast import build, environment, specfile
 from gradcast.build import Place
+from gradcast.core import Metrics
 from gradcast.data.cache import Cache, default_cache
 from gradcast.data.images import Pixels, Source
 from gradcast.data.load import Shelf, untracked
-from gradcast.data.own import fingerprint, pixels
+from gradcast.data.own import pixels
 from gradcast.errors import GradcastError
 from gradcast.evaluate import Evaluator
 from gradcast.loop import Loop, Observer
@@ -64,34 +68,36 @@ def run(
     place = Place(environment.choose_device(device), getattr(torch, spec.dtype))
     track = untracked if display is None else display.track
     shared = Shared(place, Shelf(data, Cache(default_cache()), track), source, images, display)
-    for row in spec.rows:  # bad data shows before anything is written
-        shared.pool(row.setting)
-    directory = RunDirectory.create(out, spec)
-    for row in spec.rows:
-        if not directory.finished(row.name):
-            train(spec, row, directory, shared)
-        elif display is not None:
-            display.skipped(row.label)
-    results = read(directory)
-    write_text(directory.path / "result.json", to_json([result.as_dict() for result in results]))
-    write_report(directory, results)
+    content = [shared.content(row.setting) for row in spec.rows]  # bad data shows before anything is written
+    directory = RunDirectory.create(out, spec, json.dumps(content))
+    with directory.locked():
+        try:
+            for row in spec.rows:
+                if not directory.finished(row.name):
+                    train(spec, row, directory, shared)
+                elif display is not None:
+                    display.skipped(row.label)
+        finally:  # what is finished is reported, whatever happened to the rest
+            results = read(directory)
+            if results:
+                write_text(directory.path / "result.json", to_json([result.as_dict() for result in results]))
+                write_report(directory, results)
     return directory, results
 
 
 def _with_own_data(spec: Spec, source: Source | None, images: Pixels | None) -> Spec:
-    """The specification names the caller's own data by their content, so that runs on other data never mix with it."""
+    """The specification says where the caller's own data take the place of named ones."""
     change: dict[str, Any] = {}
     if source is not None:
-        content = fingerprint(source.train.x, source.train.y, source.test.x, source.test.y)
-        change["stream"] = {"source": "python", "path": "", "fingerprint": content}
+        change["stream"] = {"source": "python", "path": ""}
     if images is not None:
-        change["pool"] = {"name": "python", "fingerprint": fingerprint(images)}
-    settings = [row.setting for row in spec.rows]
-    if any(s.stream.source == "python" for s in settings) and source is None:
+        change["pool"] = {"name": "python"}
+    spec = specfile.override(spec, change)
+    if source is None and any(row.setting.stream.source == "python" for row in spec.rows):
         raise GradcastError("the source 'python' needs images from the caller: gradcast.run(spec, source=...)")
-    if any(s.pool.name == "python" for s in settings) and images is None:
+    if images is None and any(row.setting.pool.name == "python" for row in spec.rows):
         raise GradcastError("the pool 'python' needs images from the caller: gradcast.run(spec, pool=...)")
-    return specfile.override(spec, change) if change else spec
+    return spec
 
 
 class Shared:
@@ -120,6 +126,11 @@ class Shared:
             self._streams[key] = stream, evaluator
         return self._streams[key]
 
+    def content(self, setting: Setting) -> dict[str, str]:
+        """Which data a row uses, by digests of them."""
+        pool = self.pool(setting)
+        return {"source": self.stream(setting)[0].content} | ({} if pool is None else {"pool": pool.content})
+
     def pool(self, setting: Setting) -> Pool | None:
         """The pool, where the setting uses one."""
         stream, _ = self.stream(setting)
@@ -137,23 +148,70 @@ class Shared:
 def train(spec: Spec, row: Row, directory: RunDirectory, shared: Shared) -> None:
     """One row, all seeds at once, recorded as it goes."""
     stream, evaluator = shared.stream(row.setting)
-    loop = build.loop(row.setting, stream, evaluator, shared.pool(row.setting), spec.seeds, shared.place)
+    with _enough_memory(len(spec.seeds)):
+        loop = build.loop(row.setting, stream, evaluator, shared.pool(row.setting), spec.seeds, shared.place)
     directory.start(row.name, spec.seeds)
-    directory.stream(row.name, stream.facts)
-    recorder = Recorder(directory, row.name, spec.seeds)
-    observers: list[Observer] = [recorder]
+    directory.stream(row.name, {**stream.facts, **shared.content(row.setting)})
+    recorder, watch = Recorder(directory, row.name, spec.seeds), Stopwatch()
+    observers: list[Observer] = [recorder, watch]
     if shared.display is not None:
         observers.append(shared.display.row(row.label, stream.length(loop.batch, loop.epochs)))
-    started, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.perf_counter()
+    started = datetime.now(UTC).isoformat(timespec="seconds")
     try:
-        loop.run(observers)
+        with _enough_memory(len(spec.seeds)):
+            loop.run(observers)
     finally:
         recorder.flush()
     for replica, seed in enumerate(spec.seeds):
         directory.weights(row.name, seed, _weights(loop, replica))
-    seconds = round(time.perf_counter() - clock, 3)
-    where = environment.describe(shared.place.device)
-    directory.finish(row.name, where | {"time": {"started": started, "seconds": seconds}})
+    images = len(spec.seeds) * row.setting.stream.epochs * sum(map(stream.count, range(len(stream.tasks))))
+    time_taken = {"started": started} | watch.as_dict(images)
+    directory.finish(row.name, environment.describe(shared.place.device) | {"time": time_taken})
+
+
+@contextmanager
+def _enough_memory(seeds: int) -> Iterator[None]:
+    """Sizes beyond what the machine has, in a sentence."""
+    try:
+        yield
+    except (MemoryError, OverflowError, RuntimeError) as error:
+        text = str(error).splitlines()[0] if str(error) else type(error).__name__
+        if isinstance(error, RuntimeError) and not re.search(
+            r"allocat|out of memory|too large|overflow", text, re.IGNORECASE
+        ):
+            raise
+        raise GradcastError(
+            f"there is not enough memory for {seeds} seeds of this size ({text}); train fewer seeds, or lower "
+            "learner.memory, model.hidden or policy.batch"
+        ) from None
+
+
+class Stopwatch:
+    """Time spent on training steps, evaluations left out."""
+
+    def __init__(self) -> None:
+        self.begun = self.mark = time.perf_counter()
+        self.training = 0.0
+
+    def stepped(self, step: int, task: int, metrics: Metrics) -> None:
+        """A step's time counts."""
+        now = time.perf_counter()
+        self.training, self.mark = self.training + now - self.mark, now
+
+    def evaluated(self, tasks_done: int, accuracy: torch.Tensor) -> None:
+        """An evaluation's does not."""
+        self.mark = time.perf_counter()
+
+    def as_dict(self, labelled_images: int) -> dict[str, object]:
+        """Seconds in all, seconds of training, milliseconds a labelled image and, on a GPU, its peak memory."""
+        found: dict[str, object] = {
+            "seconds": round(time.perf_counter() - self.begun, 3),
+            "training_seconds": round(self.training, 3),
+            "ms_per_labelled_image": round(1000 * self.training / labelled_images, 4),
+        }
+        if torch.cuda.is_available():
+            found["peak_gpu_memory_mb"] = torch.cuda.max_memory_allocated() >> 20
+        return found
 
 
 def _weights(loop: Loop, replica: int) -> dict[str, torch.Tensor]:

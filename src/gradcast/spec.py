@@ -6,23 +6,17 @@ Unknown keys are errors that name the key and the nearest valid one.
 from collections import Counter
 from typing import Annotated, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from gradcast.data.images import Colour
 from gradcast.gradients.learner import Activation, Objective, OptimizerName, Tau
 from gradcast.networks.mlp import Norm
-from gradcast.replicas import Statistics
-from gradcast.signals.policy import Policy, Update
+from gradcast.signals.policy import Policy
 from gradcast.signals.predicted import Directions
 from gradcast.streams.pool import TransformName
 from gradcast.streams.scale import Normalise
 from gradcast.streams.scenarios import Scenario
-
-Positive = Annotated[int, Field(ge=1)]
-Natural = Annotated[int, Field(ge=0)]
-Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Probability = Annotated[float, Field(ge=0, le=1)]
+from gradcast.tables import Natural, Positive, Rate, Share, Table, Weight
 
 SourceName = Literal[
     "digits", "mnist", "fashion-mnist", "cifar-10", "cifar-100", "svhn", "tiny-imagenet", "mini-imagenet",
@@ -35,18 +29,11 @@ PoolName = Literal[
 AugmentationName = Literal["crop", "flip", "rotate", "jitter", "resized-crop"]
 
 
-class Table(BaseModel):
-    """A table of the specification: frozen, no unknown keys."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
-
-
 class StreamSpec(Table):
     """Which labelled tasks, in which portions."""
 
     source: SourceName = "digits"
     path: str = ""  # where the source 'folder' or 'npz' lies
-    fingerprint: str = ""  # filled in for the source 'python', whose images come from the caller
     size: Positive | Literal["own"] = "own"  # pixels a side
     colour: Colour = "own"
     normalise: Normalise = "unit"
@@ -56,7 +43,7 @@ class StreamSpec(Table):
     classes_per_task: Positive | Literal["even"] = "even"  # split only
     class_order: Literal["natural", "shuffled"] | list[Natural] = "natural"  # split only
     samples: Positive | Literal["all"] = "all"  # labelled images a task
-    ratio: Annotated[float, Field(gt=0, le=1)] = 1.0  # share of them that is used
+    ratio: Share = 1.0  # share of them that is used
     batch: Positive = 10
     epochs: Positive = 1
     data_seed: int = 0  # angles, permutations and splits; the same for all seeds
@@ -137,28 +124,13 @@ class PredictedSpec(Table):
     directions: Directions = "learned"
 
 
-class PolicySpec(Table):
-    """When the signal is used."""
-
-    p: Probability = 0.15
-    start: Natural = 0
-    batch: Positive = 4
-    update: Update = "joint"
-    project: bool = True
-    batchnorm: Statistics = "update"
-
-    def policy(self) -> Policy:
-        """The same, for the step."""
-        return Policy(**self.model_dump())
-
-
 class PoolTable(Table):
     """What every pool of unlabelled images has; they are brought to the stream's shape."""
 
     transform: TransformName = "plain"
     augment: list[AugmentationName] = []  # after the transform
     scale: Literal["labelled", "reference"] = "labelled"  # reference: normalised as in the published code
-    ratio: Annotated[float, Field(gt=0, le=1)] = 1.0  # share of the pool that may be drawn
+    ratio: Share = 1.0  # share of the pool that may be drawn
 
 
 class PatchesSpec(PoolTable):
@@ -182,10 +154,9 @@ class DatasetPoolSpec(PoolTable):
 
 
 class CallersPoolSpec(PoolTable):
-    """Images that the caller of ``gradcast.run`` brings along, known by their content."""
+    """Images that the caller of ``gradcast.run`` brings along."""
 
     name: Literal["python"]
-    fingerprint: str = ""
 
 
 class EvaluationSpec(Table):
@@ -219,7 +190,7 @@ class Setting(Table):
     model: ModelSpec = ModelSpec()
     learner: LearnerSpec = GemSpec()
     signal: SignalSpec = NoSignalSpec()
-    policy: PolicySpec = PolicySpec()
+    policy: Policy = Policy()
     pool: PoolSpec = PatchesSpec()
     evaluation: EvaluationSpec = EvaluationSpec()
 
@@ -235,10 +206,19 @@ class Setting(Table):
         return self
 
 
+def describe(setting: Setting) -> str:
+    """A label for a setting: learner and signal."""
+    learner = {"finetune": "finetune", "gem": "GEM", "dcl": "DCL"}[setting.learner.name]
+    if isinstance(setting.signal, NoSignalSpec):
+        return learner
+    kinds = {"learned": "predicted gradients", "frozen": "frozen directions", "random": "random directions"}
+    return f"{learner} + {kinds[setting.signal.directions]}"
+
+
 class Row(Table):
     """A labelled setting; the first row of a run is the base the others are compared with."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
     label: str
     setting: Setting
 

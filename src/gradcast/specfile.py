@@ -1,6 +1,7 @@
 """Specifications as text: TOML files, presets, ``--set key=value``, and errors a person can act on."""
 
 import json
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
@@ -12,7 +13,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from gradcast.errors import GradcastError
-from gradcast.spec import CHOICES, Row, Setting, Spec
+from gradcast.spec import CHOICES, Row, Setting, Spec, describe
 
 Raw = dict[str, Any]
 DEFAULT_NAMES = {"learner": "gem", "signal": "none", "pool": "patches"}
@@ -23,7 +24,11 @@ TABLES = list(Setting.model_fields)
 def presets() -> dict[str, str]:
     """Every preset with its title."""
     found = sorted(files("gradcast").joinpath("presets").iterdir(), key=lambda entry: entry.name)
-    texts = {entry.name.removesuffix(".toml"): entry.read_text() for entry in found if entry.name.endswith(".toml")}
+    texts = {
+        entry.name.removesuffix(".toml"): entry.read_text(encoding="utf-8")
+        for entry in found
+        if entry.name.endswith(".toml")
+    }
     return {name: tomllib.loads(text)["title"] for name, text in texts.items()}
 
 
@@ -33,15 +38,17 @@ def load(name: str, settings: Iterable[str] = ()) -> Spec:
     if path.suffix == ".toml" or path.is_file():
         text = _read(path)
     elif name in presets():
-        text = files("gradcast").joinpath("presets", f"{name}.toml").read_text()
+        text = files("gradcast").joinpath("presets", f"{name}.toml").read_text(encoding="utf-8")
     else:
         raise GradcastError(f"there is no preset or file {name!r}{nearest(name, presets())}")
     try:
         raw = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise GradcastError(f"{name} is not valid TOML: {error}") from None
-    raw.setdefault("name", path.stem.lower().replace(" ", "-"))
+    raw.setdefault("name", re.sub(r"[^a-z0-9_-]+", "-", path.stem.lower()).strip("-_") or "run")
     for setting in settings:
+        if not setting.isprintable():
+            raise GradcastError(f"--set {setting!r} holds characters that cannot be printed; remove them")
         raw = _assign(raw, setting)
     return parse(raw)
 
@@ -51,10 +58,12 @@ def parse(raw: Mapping[str, Any]) -> Spec:
     for key in raw:
         if key not in (*HEADER, *TABLES, "row"):
             raise GradcastError(f"unknown key {key!r}{nearest(key, [*HEADER, *TABLES, 'row'])}")
-    rows = raw.get("row", [{"name": "run"}])
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise GradcastError("'row' must be a list of tables; write each as [[row]]")
+    rows = _rows(raw) or [{"name": "run"}]
     common = _merge({table: {"name": name} for table, name in DEFAULT_NAMES.items()}, _tables(raw))
+    try:
+        Setting.model_validate(common)  # a mistake there belongs to no row
+    except ValidationError as error:
+        raise GradcastError(_explain(error.errors()[0])) from None
     parsed = [_row(row, index, common) for index, row in enumerate(rows)]
     try:
         return Spec.model_validate({key: raw[key] for key in HEADER if key in raw} | {"rows": parsed})
@@ -91,9 +100,16 @@ def _row(raw: Raw, index: int, common: Raw) -> Row:
     name = raw.get("name", f"row-{index}")
     try:
         setting = Setting.model_validate(_merge(common, _tables(raw)))
-        return Row(name=name, label=raw.get("label", name), setting=setting)
+        return Row(name=name, label=raw.get("label", describe(setting)), setting=setting)
     except ValidationError as error:
-        raise GradcastError(_explain(error.errors()[0])) from None
+        raise GradcastError(f"row {name!r}: {_explain(error.errors()[0])}") from None
+
+
+def _rows(raw: Mapping[str, Any]) -> list[Raw]:
+    rows = raw.get("row", [])
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise GradcastError("'row' must be a list of tables; write each as [[row]]")
+    return rows
 
 
 def _tables(raw: Mapping[str, Any]) -> Raw:
@@ -123,7 +139,7 @@ def _assign(raw: Raw, setting: str) -> Raw:
     if not equals or not all(parts):
         raise GradcastError(f"--set {setting!r} is not KEY=VALUE, as in --set stream.tasks=5")
     if parts[0] == "row" and len(parts) > 2:
-        rows = raw.get("row", [])
+        rows = _rows(raw)
         names = [row.get("name", f"row-{index}") for index, row in enumerate(rows)]
         if parts[1] not in names:
             raise GradcastError(f"there is no row {parts[1]!r}{nearest(parts[1], names)}")
@@ -135,17 +151,18 @@ def _assign(raw: Raw, setting: str) -> Raw:
         return raw | {parts[0]: _literal(text)}
     if len(parts) > 2 or parts[0] not in TABLES:
         raise GradcastError(f"unknown key {key.strip()!r}{nearest(parts[0], TABLES)}")
-    before = {parts[0]: raw.get(parts[0], {})}
+    before = _tables({parts[0]: raw.get(parts[0], {})})
     return raw | _merge(before, {parts[0]: {parts[1]: _literal(text)}})
 
 
 def _literal(text: str) -> object:
     """A TOML value; a bare word is a string."""
     try:
-        value: object = tomllib.loads(f"value = {text.strip()}")["value"]
-        return value
-    except tomllib.TOMLDecodeError:
+        parsed = tomllib.loads(f"value = {text.strip()}")
+    except ValueError:  # not TOML, or a number beyond all measure
         return text.strip()
+    value: object = parsed["value"] if set(parsed) == {"value"} else text
+    return value
 
 
 def _explain(error: ErrorDetails) -> str:
@@ -191,7 +208,7 @@ def nearest(word: str, known: Iterable[str], prefix: str = "") -> str:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text()
+        return path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise GradcastError(
             f"the specification {path} does not exist; name a preset ({', '.join(presets())}) or a TOML file"
@@ -201,4 +218,4 @@ def _read(path: Path) -> str:
 
 
 def _value(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False) if not isinstance(value, float) else repr(value)
+    return repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

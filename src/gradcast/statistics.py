@@ -65,7 +65,12 @@ def compare(variant: Sequence[float], base: Sequence[float]) -> Paired:
 
 def _verdict(found: Interval) -> str:
     if found.low > 0:
-        return f"helps by {found.low:.1f} to {found.high:.1f} points"
+        return f"helps by {_points(found.low)} to {_points(found.high)} points"
     if found.high < 0:
-        return f"costs {-found.high:.1f} to {-found.low:.1f} points"
+        return f"costs {_points(-found.high)} to {_points(-found.low)} points"
     return f"no measurable effect ({found.low:+.1f} to {found.high:+.1f} points)"
+
+
+def _points(value: float) -> str:
+    """One decimal; two figures where that would say 0.0."""
+    return f"{value:.1f}" if value >= 0.095 else f"{value:.2g}"

@@ -72,7 +72,7 @@ class Step:
 
     def _pseudo(self, unlabelled: Unlabelled, task: int) -> Float[Tensor, "r p"]:
         assert self.signal is not None
-        gradient = self.signal.gradient(self.model, unlabelled, task)
+        gradient = self.signal.gradient(self.model, unlabelled, task, statistics=self.policy.batchnorm)
         return torch.where(unlabelled.used.unsqueeze(1), gradient, 0.0)
 
     def _descend(self, gradient: Tensor) -> Tensor:

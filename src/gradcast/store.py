@@ -8,18 +8,21 @@ result.json  report.md  accuracy-matrix.png                   made from the abov
 """
 
 import csv
+import fcntl
 import hashlib
 import json
 import math
 import os
 import shutil
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import torch
 from jaxtyping import Float
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -32,24 +35,36 @@ Line = dict[str, float | int | str]  # a logged step; infinities are words
 
 
 class RunDirectory:
-    """The files of one run; its name carries a hash of the specification, so that two never mix."""
+    """The files of one run; its name carries a hash of specification and data, so that two never mix."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @classmethod
-    def create(cls, out: Path, spec: Spec) -> "RunDirectory":
-        """The directory of this specification below ``out``, made if it is not there."""
+    def create(cls, out: Path, spec: Spec, content: str = "") -> "RunDirectory":
+        """The directory of this specification and content of data below ``out``, made if it is not there."""
         text = dump(spec)
-        path = out / f"{spec.name}-{hashlib.blake2b(text.encode(), digest_size=4).hexdigest()}"
+        path = out / f"{spec.name}-{hashlib.blake2b((text + content).encode(), digest_size=4).hexdigest()}"
         path.mkdir(parents=True, exist_ok=True)
         write_text(path / "spec.toml", text)
         return cls(path)
 
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Nobody else may write here meanwhile; the lock ends with the process, however that ends."""
+        with open(self.path.parent / f".{self.path.name}.lock", "w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise GradcastError(
+                    f"another process is writing {self.path}; wait for it or choose another --out"
+                ) from None
+            yield
+
     @property
     def spec(self) -> Spec:
         """The specification it was made from."""
-        return parse(tomllib.loads((self.path / "spec.toml").read_text()))
+        return parse(tomllib.loads((self.path / "spec.toml").read_text(encoding="utf-8")))
 
     def seed(self, row: str, seed: int) -> Path:
         """The directory of one replica."""
@@ -71,32 +86,44 @@ class RunDirectory:
 
     def weights(self, row: str, seed: int, tensors: Mapping[str, Tensor]) -> None:
         """Final weights of one replica under the network's own names."""
-        save_file(
-            {name: tensor.contiguous() for name, tensor in tensors.items()},
-            self.seed(row, seed) / "weights.safetensors",
-        )
+        path = self.seed(row, seed) / "weights.safetensors"
+        try:
+            save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path)
+        except SafetensorError as error:
+            raise GradcastError(
+                f"{path} cannot be written ({error}); free some space or choose another --out"
+            ) from None
 
-    def stream(self, row: str, facts: Mapping[str, np.ndarray]) -> None:
-        """What was drawn to make the stream: angles, permutations, class order."""
-        listed = {name: value.tolist() for name, value in facts.items()}
+    def stream(self, row: str, facts: Mapping[str, object]) -> None:
+        """What was drawn to make the stream (angles, permutations, class order) and which data it was made of."""
+        listed = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in facts.items()}
         write_text(self.path / row / "stream.json", json.dumps(listed) + "\n")
 
     def accuracy(self, row: str, seed: int) -> Float[np.ndarray, "rows tasks"]:
         """The accuracy matrix of one replica, row 0 before training."""
         file = self.seed(row, seed) / "accuracy.csv"
         try:
-            table = np.loadtxt(file, delimiter=",", skiprows=1, ndmin=2)
-        except (OSError, ValueError) as error:
-            raise GradcastError(f"{file} cannot be read ({error}); delete {file.parent.parent} and run again") from None
-        return table[:, 1:]
+            table = np.loadtxt(file, delimiter=",", skiprows=1, ndmin=2)[:, 1:]
+            if table.shape[0] != table.shape[1] + 1 or not np.isfinite(table).all():
+                raise ValueError(f"{table.shape[0]} rows for {table.shape[1]} tasks, or not numbers")
+        except (OSError, ValueError, IndexError) as error:
+            raise _damaged(file, error) from None
+        return table
 
     def metrics(self, row: str, seed: int) -> list[Line]:
         """The logged steps of one replica."""
         file = self.seed(row, seed) / "metrics.jsonl"
         try:
-            return [json.loads(line) for line in file.read_text().splitlines()]
+            lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+            if not lines or not all(isinstance(line, dict) and "loss" in line for line in lines):
+                raise ValueError("not a line of numbers for each step")
         except (OSError, ValueError) as error:
-            raise GradcastError(f"{file} cannot be read ({error}); delete {file.parent.parent} and run again") from None
+            raise _damaged(file, error) from None
+        return lines
+
+
+def _damaged(file: Path, error: Exception) -> GradcastError:
+    return GradcastError(f"{file} cannot be read ({error}); delete {file.parent.parent} and run again")
 
 
 class Recorder:
@@ -114,7 +141,7 @@ class Recorder:
         """Write what is pending and a row of each replica's accuracy matrix."""
         self.flush()
         for place, values in zip(self.places, accuracy.tolist(), strict=True):
-            with open(place / "accuracy.csv", "a", newline="") as file:
+            with open(place / "accuracy.csv", "a", newline="", encoding="utf-8") as file:
                 writer = csv.writer(file, lineterminator="\n")
                 if tasks_done == 0:
                     writer.writerow(["tasks_done", *(f"task_{task}" for task in range(len(values)))])
@@ -129,15 +156,15 @@ class Recorder:
         columns = [torch.stack([metrics.get(key, absent).double() for _, _, metrics in self.pending]) for key in keys]
         values = torch.stack(columns, dim=-1).cpu()  # [steps, replicas, keys]
         for replica, place in enumerate(self.places):
-            with open(place / "metrics.jsonl", "a") as file:
+            with open(place / "metrics.jsonl", "a", encoding="utf-8") as file:
                 for (step, task, _), numbers in zip(self.pending, values[:, replica].tolist(), strict=True):
                     file.write(json.dumps({"step": step, "task": task} | _known(keys, numbers)) + "\n")
         self.pending = []
 
 
 def _known(keys: Sequence[str], numbers: Sequence[float]) -> dict[str, float | str]:
-    """Nine digits of what is known; JSON has no infinity, so that becomes a word."""
-    pairs = [(key, number) for key, number in zip(keys, numbers, strict=True) if not math.isnan(number)]
+    """Nine digits of what is known (a loss always is); JSON has no infinity, so that becomes a word."""
+    pairs = [(key, n) for key, n in zip(keys, numbers, strict=True) if key == "loss" or not math.isnan(n)]
     return {key: float(f"{number:.9g}") if math.isfinite(number) else str(number) for key, number in pairs}
 
 
@@ -161,7 +188,7 @@ def _finite(value: object) -> object:
 def write_text(path: Path, text: str) -> None:
     """Replace a file as a whole: nobody ever sees half of it."""
     temporary = path.with_name(path.name + ".tmp")
-    with open(temporary, "w") as file:
+    with open(temporary, "w", encoding="utf-8") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())

@@ -173,7 +173,7 @@ def _network(config: TraceConfig, initial: list[Tensor]) -> nn.Module:
 
 def _load(path: Path) -> dict[str, Any]:
     if not path.is_file():
-        raise GradcastError(f"the trajectory {path} does not exist")
+        raise GradcastError(f"the trajectory {path} does not exist" if not path.exists() else f"{path} is not a file")
     if not zipfile.is_zipfile(path):
         raise GradcastError(f"{path} is not an .npz archive, or it is cut off")
     try:

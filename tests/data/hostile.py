@@ -52,17 +52,16 @@ def survives_damage(path: Path, read: Callable[[], object], *, count: int = 300,
     """Every damaged copy of a file is read or refused in a sentence; nothing else is raised."""
     whole = path.read_bytes()
     read()
-    outcomes = set()
+    messages = []
     for copy in _damaged(whole, count, random.Random(seed)):
         path.write_bytes(copy)
         try:
             read()
-            outcomes.add("read")
         except GradcastError as error:
-            assert "\n" not in str(error)
-            outcomes.add("refused")
+            messages.append(str(error))
     path.write_bytes(whole)
-    assert outcomes == {"read", "refused"}
+    assert [message for message in messages if "\n" in message] == []
+    assert 0 < len(messages) < count
 
 
 def _damaged(whole: bytes, count: int, chance: random.Random) -> Iterator[bytes]:

@@ -147,6 +147,15 @@ def test_zero_rows_contribute_nothing_and_break_nothing() -> None:
     assert torch.isfinite(flat(learner)).all()
 
 
+@pytest.mark.parametrize("objective", ["fitness", "cosine"])
+def test_a_zero_last_layer_learns_with_finite_steps(objective: str) -> None:
+    z, dz, y = labelled()
+    learner = make(objective=objective)
+    learner.weights[-1].data.zero_()
+    learner.learn(z, dz, y, eta=ETA)
+    assert flat(learner).abs().max() < 10
+
+
 def test_neither_network_sees_the_others_gradient() -> None:
     _, dz, y = labelled()
     host = torch.nn.Linear(3, 4).double()

@@ -4,6 +4,7 @@ import torch
 from gradcast.core import Labelled, Unlabelled
 from gradcast.gradients.learner import GradientLearner
 from gradcast.randomness import torch_generator
+from gradcast.replicas import Statistics
 from gradcast.signals.predicted import Predicted
 from tests.helpers import batch, replicas
 
@@ -81,11 +82,11 @@ def test_random_directions_need_generators() -> None:
         make(directions="random")
 
 
-@pytest.mark.parametrize(("policy", "moves"), [("update", True), ("separate", False), ("frozen", False)])
-def test_batchnorm_policy(policy: str, moves: bool) -> None:
+@pytest.mark.parametrize(("statistics", "moves"), [("update", True), ("separate", False), ("frozen", False)])
+def test_batchnorm_policy(statistics: Statistics, moves: bool) -> None:
     model = replicas(2, norm="batch")
-    signal = make(batchnorm=policy)
+    signal = make()
     learned(signal)
     before = model.buffers["layers.1.running_mean"].clone()
-    signal.gradient(model, Unlabelled(batch(model).x, ALL), 0)
+    signal.gradient(model, Unlabelled(batch(model).x, ALL), 0, statistics=statistics)
     assert torch.equal(before, model.buffers["layers.1.running_mean"]) != moves

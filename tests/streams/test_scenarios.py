@@ -1,5 +1,8 @@
+import random
+
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from gradcast.data.digits import digits
@@ -52,7 +55,8 @@ def test_split_gives_each_task_its_classes_in_natural_order() -> None:
 
 def test_split_shares_the_classes_out_evenly() -> None:
     assert divided(5).width == 2
-    assert divided(3).width == 3
+    with pytest.warns(UserWarning, match="3 tasks of 3 classes leave out 1 of the 10 of digits"):
+        assert divided(3).width == 3
 
 
 @pytest.mark.parametrize(
@@ -91,3 +95,13 @@ def test_an_empty_task_is_named() -> None:
         split(
             Source("tiny", images, without_tests, ("a", "b", "c", "d")), 2, 0, classes_per_task=2, class_order="natural"
         )
+
+
+def test_the_published_permutations_and_angles_follow_their_generators() -> None:
+    """torch.manual_seed(0) and one randperm a task; Python's generator for the angles."""
+    torch.manual_seed(0)
+    expected = [torch.randperm(64).tolist() for _ in range(3)]
+    assert permuted(digits(0), 3, 0)[2]["permutations"].tolist() == expected
+    random.seed(0)
+    angles = [9.0 * t + 9.0 * random.random() for t in range(20)]
+    assert rotated(digits(0), 20, 0)[2]["angles"].tolist() == pytest.approx(angles)

@@ -80,7 +80,7 @@ def _read_binary(path: Path, layout: Layout) -> Images:
 
 
 def _labels(labels: object, path: Path) -> np.ndarray:
-    if not isinstance(labels, list) or not all(type(label) is int for label in labels):
+    if not isinstance(labels, list) or not all(type(label) is int and label.bit_length() < 64 for label in labels):
         raise GradcastError(f"the labels in {path} are not a list of whole numbers; fetch it again")
     return np.array(labels, dtype=np.int64)
 

@@ -143,7 +143,7 @@ def _facts(reader: Reader, name: str) -> Shape | None:
 def fit(image: Image.Image, shape: Shape, how: Fit = "fit") -> UInt8[np.ndarray, "c h w"]:
     """An image scaled (bilinear) to a shape, grey where that has one channel."""
     channels, height, width = shape
-    image = image.convert("L" if channels == 1 else "RGB")
+    image = _eight_bit(image).convert("L" if channels == 1 else "RGB")
     if image.size != (width, height):
         bilinear = Image.Resampling.BILINEAR
         image = (
@@ -151,6 +151,16 @@ def fit(image: Image.Image, shape: Shape, how: Fit = "fit") -> UInt8[np.ndarray,
         )
     pixels = np.asarray(image)
     return pixels[None] if channels == 1 else pixels.transpose(2, 0, 1)
+
+
+def _eight_bit(image: Image.Image) -> Image.Image:
+    """Images of 16 bits, and of numbers from 0 to 1, in the range that Pillow's conversion would cut off."""
+    if not image.mode.startswith(("I", "F")):
+        return image
+    values = np.nan_to_num(np.asarray(image, dtype=np.float64))
+    largest = values.max(initial=0)
+    top = 65535.0 if largest > 255 else 1.0 if image.mode == "F" and largest <= 1 else 255.0
+    return Image.fromarray(np.clip(values * (255 / top), 0, 255).round().astype(np.uint8))
 
 
 def decode(

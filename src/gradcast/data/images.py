@@ -1,5 +1,6 @@
 """Images as bytes: the common currency of readers, scenarios and pools."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -50,7 +51,7 @@ class Source:
 
     def __post_init__(self) -> None:
         for part, images in (("training", self.train), ("test", self.test)):
-            if not len(images):
+            if not images.x.size or not len(images):
                 raise GradcastError(f"{self.name} has no {part} images")
             if images.y.min() < 0 or images.y.max() >= len(self.classes):
                 raise GradcastError(
@@ -108,3 +109,13 @@ def move_pixels(x: Pixels, origin: Int[np.ndarray, " pixels"] | None) -> Pixels:
     flat = x.reshape(len(x), -1)[:, np.maximum(origin, 0)]
     flat[:, origin < 0] = 0
     return flat.reshape(x.shape)
+
+
+def fingerprint(*arrays: np.ndarray) -> str:
+    """A name for the content of arrays, so that runs on different data never share a directory."""
+    digest = hashlib.blake2b(digest_size=8)
+    for array in arrays:
+        digest.update(str((array.shape, array.dtype)).encode())
+        for start in range(0, len(array), CHUNK):
+            digest.update(np.ascontiguousarray(array[start : start + CHUNK]).data)
+    return digest.hexdigest()

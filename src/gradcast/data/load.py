@@ -1,5 +1,6 @@
 """From a name to images: sources for streams and images for pools, through the cache."""
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,15 +27,15 @@ class Shelf:
     cache: Cache
     track: Track
 
-    def find(self, path: str) -> Path:
+    def find(self, path: str, key: str) -> Path:
         """A path of the specification: a relative one is looked up in the data folder, then in the working folder."""
-        wanted = Path(path).expanduser()
+        wanted = Path(os.path.expanduser(path))
         places = [wanted] if wanted.is_absolute() else [self.data / wanted, wanted]
         for place in places:
             if place.exists():
                 return place.resolve()
-        tried = " nor ".join(str(place) for place in places)
-        raise GradcastError(f"there is nothing at {path}: neither {tried} exists; set the path to your images")
+        tried = f": neither {' nor '.join(map(str, places))} exists" if len(places) > 1 else ""
+        raise GradcastError(f"there is nothing at {path}{tried}; set {key} to your images")
 
     def paths(self, dataset: Dataset) -> list[Path]:
         """The dataset's files."""
@@ -53,9 +54,9 @@ def load_source(name: str, shelf: Shelf, *, path: str, size: int | None, colour:
     if name == "digits":
         return digits(data_seed).converted(colour, size)
     if name == "npz":
-        return read_npz(shelf.find(path)).converted(colour, size)
+        return read_npz(shelf.find(path, "stream.path")).converted(colour, size)
     if name == "folder":
-        files = class_folders(shelf.find(path), data_seed=data_seed)
+        files = class_folders(shelf.find(path, "stream.path"), data_seed=data_seed)
         return cached_source(files, shape_of(files.train, colour, size), shelf.cache, track=shelf.track)
     dataset = CATALOGUE[name]
     paths = shelf.paths(dataset)
@@ -67,7 +68,7 @@ def load_source(name: str, shelf: Shelf, *, path: str, size: int | None, colour:
 
 def load_folder(path: str, shape: Shape, shelf: Shelf, *, squash: bool) -> Pixels:
     """Every image of a folder or zip archive, as a pool."""
-    files = any_images(shelf.find(path))
+    files = any_images(shelf.find(path, "pool.path"))
     return cached_pool("folder", files, shape, shelf.cache, squash=squash, track=shelf.track)
 
 

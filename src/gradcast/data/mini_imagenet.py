@@ -5,6 +5,7 @@ and the last sixth of every class (100 of 600) is held out.
 """
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -30,10 +31,17 @@ def find_caches(folder: Path) -> list[Path]:
 
 def read_caches(paths: list[Path]) -> Source:
     """Pickles with ``image_data`` (N x 84 x 84 x 3 bytes) and ``class_dict`` (class name to rows)."""
-    train_x, train_y, test_x, test_y = [], [], [], []
+    train_x: list[np.ndarray] = []
+    test_x: list[np.ndarray] = []
+    train_y: list[int] = []
+    test_y: list[int] = []
     names: list[str] = []
     for path in paths:
         pixels, classes = _read(path)
+        height, width = pixels.shape[1:3]
+        if train_x and train_x[0].shape[2:] != (height, width):
+            other = "x".join(map(str, train_x[0].shape[2:]))
+            raise GradcastError(f"{path} holds images of {height}x{width}, another file of {other}; fetch it again")
         for name, rows in sorted(classes.items()):
             own = pixels[rows].transpose(0, 3, 1, 2)
             held = max(len(rows) // HELD_OUT, 1)
@@ -54,21 +62,30 @@ def _read(path: Path) -> tuple[np.ndarray, dict[str, list[int]]]:
     content = load_pickle(path)
     entries = {_text(key): value for key, value in content.items()} if isinstance(content, dict) else {}
     pixels, classes = entries.get("image_data"), entries.get("class_dict")
-    if not isinstance(pixels, np.ndarray) or pixels.ndim != 4 or pixels.shape[3] != 3 or pixels.dtype != np.uint8:
+    if (
+        not isinstance(pixels, np.ndarray)
+        or pixels.ndim != 4
+        or pixels.shape[3] != 3
+        or pixels.dtype != np.uint8
+        or not pixels.size
+    ):
         raise GradcastError(f"{path} has no 'image_data' of N x height x width x 3 bytes; fetch it again")
     if not isinstance(classes, dict) or not classes:
         raise GradcastError(f"{path} has no 'class_dict'; fetch it again")
     found: dict[str, list[int]] = {}
     for name, rows in classes.items():
-        listed = np.asarray(rows)
-        if (
-            listed.ndim != 1
-            or listed.dtype.kind not in "iu"
-            or (listed.size and not 0 <= listed.min() <= listed.max() < len(pixels))
-        ):
+        listed = _rows(rows, len(pixels))
+        if listed is None:
             raise GradcastError(f"class {_text(name)!r} in {path} lists rows that are not there; fetch it again")
-        found[_text(name)] = listed.tolist()
+        found[_text(name)] = listed
     return pixels, found
+
+
+def _rows(rows: Any, count: int) -> list[int] | None:  # noqa: ANN401
+    """A list or array of row numbers, or None when it is something else."""
+    listed = rows.tolist() if isinstance(rows, np.ndarray) and rows.dtype.kind in "iu" else rows
+    good = isinstance(listed, list) and all(type(row) is int and 0 <= row < count for row in listed)
+    return listed if good else None
 
 
 def _text(value: object) -> str:

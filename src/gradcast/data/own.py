@@ -1,6 +1,5 @@
 """Your own data: a folder a class, an .npz file, arrays or tensors, any torch Dataset."""
 
-import hashlib
 import zipfile
 import zlib
 from collections.abc import Sized
@@ -117,14 +116,6 @@ def pixels(values: Array, what: str = "the pool") -> Pixels:
             f"{what} holds {x.dtype} numbers outside 0 to 1; give bytes (uint8, 0 to 255) or numbers from 0 to 1"
         )
     return np.rint(x * 255.0).astype(np.uint8)
-
-
-def fingerprint(*arrays: np.ndarray) -> str:
-    """A name for the content of arrays, so that runs on different data never share a directory."""
-    digest = hashlib.blake2b(digest_size=8)
-    for array in arrays:
-        digest.update(str(array.shape).encode() + np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()
 
 
 def _collected(dataset: Dataset[Any]) -> tuple[np.ndarray, np.ndarray]:

@@ -18,7 +18,7 @@ from typing import Literal
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from torch.nn.functional import cosine_similarity, cross_entropy, tanh
+from torch.nn.functional import cross_entropy, tanh
 
 Activation = Literal["relu", "tanh", "none"]
 Objective = Literal["fitness", "cosine"]
@@ -105,7 +105,7 @@ class GradientLearner(nn.Module):
         z, dz = z.detach(), dz.detach()
         self.observe(dz)
         output = self(z)
-        cosine = cosine_similarity(output, dz, dim=-1, eps=SMALLEST_NORM).mean(-1)
+        cosine = (_unit(output) * _unit(dz)).sum(-1).mean(-1)
         moved = _mean_cross_entropy(z - eta * self.rescale(output), y)
         loss = self.loss_scale * (moved if self.objective == "fitness" else 1 - cosine)
         self.optimizer.zero_grad()
@@ -146,9 +146,14 @@ class GradientLearner(nn.Module):
                 f"tau per sample needs as many unlabelled as labelled images, "
                 f"got {output.shape[-2]} and {self.tau.shape[-1]}"
             )
-        norms = torch.linalg.vector_norm(output, dim=-1, keepdim=True).clamp_min(SMALLEST_NORM)
-        rescaled: Tensor = self.alpha * self.tau.unsqueeze(-1) * output / norms
+        rescaled: Tensor = self.alpha * self.tau.unsqueeze(-1) * _unit(output)
         return rescaled
+
+
+def _unit(rows: Float[Tensor, "*r b c"]) -> Float[Tensor, "*r b c"]:
+    """Rows of length one; a zero row stays zero, and its gradient stays finite."""
+    norms = torch.linalg.vector_norm(rows, dim=-1, keepdim=True)
+    return rows / torch.where(norms > SMALLEST_NORM, norms, 1.0)
 
 
 def _uniform(shape: tuple[int, ...], *, fan_in: int) -> nn.Parameter:

@@ -1,7 +1,6 @@
 """When unlabelled images are used, and which."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -13,26 +12,22 @@ from gradcast.core import Unlabelled
 from gradcast.randomness import numpy_generator, torch_generator
 from gradcast.replicas import Statistics
 from gradcast.streams.pool import Pool
+from gradcast.tables import Natural, Positive, Probability, Table
 
 Update = Literal["joint", "sequential"]
 
 
-@dataclass(frozen=True)
-class Policy:
-    """Every signal obeys the same one.
+class Policy(Table):
+    """Every signal obeys the same one."""
 
-    p: probability that a step uses an unlabelled batch. start: first step that may. batch: images in it.
-    update: "joint" adds the signal's gradient to the labelled one before a single step; "sequential" steps twice.
-    project: whether the learner's constraints apply to the signal's gradient too, or only to the labelled one.
-    batchnorm: what the unlabelled pass does to BatchNorm statistics.
-    """
-
-    p: float = 0.15
-    start: int = 0
-    batch: int = 4
-    update: Update = "joint"
-    project: bool = True
-    batchnorm: Statistics = "update"
+    p: Probability = 0.15  # that a step uses an unlabelled batch
+    start: Natural = 0  # first step that may
+    batch: Positive = 4  # images in it
+    update: Update = (
+        "joint"  # joint: added to the labelled gradient before a single step; sequential: a step of its own
+    )
+    project: bool = True  # whether the learner's constraints apply to the signal's gradient too
+    batchnorm: Statistics = "update"  # what the unlabelled pass does to BatchNorm statistics
 
 
 class Draws:

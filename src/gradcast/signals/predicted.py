@@ -23,12 +23,11 @@ class Predicted:
         learner: GradientLearner,
         *,
         directions: Directions = "learned",
-        batchnorm: Statistics = "update",
         generators: list[torch.Generator] | None = None,
     ) -> None:
         if directions == "random" and not generators:
             raise ValueError("random directions need one generator a replica")
-        self.learner, self.directions, self.batchnorm = learner, directions, batchnorm
+        self.learner, self.directions = learner, directions
         self.generators = generators or []
         self.initial = [p.detach().clone() for p in learner.parameters()]
 
@@ -47,10 +46,12 @@ class Predicted:
             "movement": self.movement(),
         }
 
-    def gradient(self, model: Replicas, unlabelled: Unlabelled, task: int) -> Float[Tensor, "r p"]:
+    def gradient(
+        self, model: Replicas, unlabelled: Unlabelled, task: int, *, statistics: Statistics = "update"
+    ) -> Float[Tensor, "r p"]:
         """``sum_j (dz_j/dtheta)' gbar_j`` over the unlabelled images j: a sum, not a mean."""
         theta = model.theta.detach().requires_grad_()
-        z = model.logits(theta, unlabelled.x, task, statistics=self.batchnorm, used=unlabelled.used)
+        z = model.logits(theta, unlabelled.x, task, statistics=statistics, used=unlabelled.used)
         random = self.directions == "random"
         pseudo = self.learner.rescale(self._random(z, unlabelled)) if random else self.learner.predict(z)
         return torch.autograd.grad(z, theta, pseudo)[0]

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from gradcast.augment import AUGMENTATIONS, Augmentation, augment, crop, flip, grey, jitter, resize
-from gradcast.data.images import Pixels, Shape
+from gradcast.data.images import Pixels, Shape, fingerprint
 from gradcast.randomness import numpy_generator
 from gradcast.streams.scale import Scale
 
@@ -68,6 +68,7 @@ class Pool:
     ) -> None:
         self.x = torch.from_numpy(np.array(x)).to(device)
         self.scale, self.steps = scale, tuple(steps)
+        self.content = fingerprint(x)
         self.device, self.dtype = device, dtype
 
     def __len__(self) -> int:

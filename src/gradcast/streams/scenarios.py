@@ -4,10 +4,13 @@ A rotation by the nearest neighbour and a permutation are the same thing: a map 
 from.
 """
 
+import random
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
+import torch
 from jaxtyping import Int
 from PIL import Image
 
@@ -26,16 +29,19 @@ Tasks = tuple[list[Task], int, Mapping[str, np.ndarray]]  # the tasks, classes i
 def rotated(source: Source, tasks: int, data_seed: int) -> Tasks:
     """Task t turns every image by one angle, uniform in its own T-th part of a half turn."""
     span = HALF_TURN / tasks
-    generator = numpy_generator(data_seed, "rotated")
-    angles = np.array([generator.uniform(span * t, span * (t + 1)) for t in range(tasks)])
+    generator = random.Random(data_seed)  # Python's, as the published script; its own angles were drawn unseeded
+    angles = np.array([span * (t + generator.random()) for t in range(tasks)])
     parts = [Task(source.train, source.test, rotation(source.shape, angle)) for angle in angles]
     return parts, len(source.classes), {"angles": angles}
 
 
 def permuted(source: Source, tasks: int, data_seed: int) -> Tasks:
     """Task t shuffles the pixels by its own permutation; the first task is permuted too."""
-    generator = numpy_generator(data_seed, "permuted")
-    permutations = np.stack([generator.permutation(int(np.prod(source.shape))) for _ in range(tasks)])
+    generator = torch.Generator().manual_seed(
+        data_seed
+    )  # torch's, as the published script: seed 0 gives its permutations
+    pixels = int(np.prod(source.shape))
+    permutations = np.stack([torch.randperm(pixels, generator=generator).numpy() for _ in range(tasks)])
     parts = [Task(source.train, source.test, order) for order in permutations]
     return parts, len(source.classes), {"permutations": permutations}
 
@@ -50,6 +56,11 @@ def split(
         raise GradcastError(
             f"{tasks} tasks of {max(width, 1)} classes need {tasks * max(width, 1)} classes and {source.name} has "
             f"{classes}; lower stream.tasks or stream.classes_per_task"
+        )
+    if classes_per_task is None and width * tasks < classes:
+        warnings.warn(
+            f"{tasks} tasks of {width} classes leave out {classes - width * tasks} of the {classes} of {source.name}",
+            stacklevel=2,
         )
     order = _order(source, class_order, data_seed)
     if len(order) < width * tasks:

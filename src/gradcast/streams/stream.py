@@ -31,6 +31,7 @@ class Stream:
     shape: Shape
     width: int  # classes a task
     facts: Mapping[str, np.ndarray]
+    content: str = ""  # a digest of the images and labels it was made of
     samples: int | None = None  # labelled images a task; None: all it has
     ratio: float = 1.0  # share of those that keep their label; the others are not seen at all
     scale: Scale = field(default_factory=Scale)

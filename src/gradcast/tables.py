@@ -1,0 +1,18 @@
+"""What all tables of a specification have in common."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Positive = Annotated[int, Field(ge=1)]
+Natural = Annotated[int, Field(ge=0)]
+Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Probability = Annotated[float, Field(ge=0, le=1)]
+Share = Annotated[float, Field(gt=0, le=1)]
+
+
+class Table(BaseModel):
+    """A table: frozen, no unknown keys, no conversion of types (``tasks = true`` is a mistake)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, validate_default=True)
