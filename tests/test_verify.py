@@ -25,6 +25,15 @@ def test_reference_trajectories(golden: Path, name: str) -> None:
     assert found.agrees
 
 
+@pytest.mark.golden
+def test_reference_trajectory_of_a_network_with_batchnorm_and_masked_heads(golden: Path) -> None:
+    """Running statistics included: they show the order of all forward passes."""
+    found = replay(golden / "gem_predicted_resnet.npz")
+    assert found.steps == 12
+    assert found.tolerance == 1e-6
+    assert found.difference <= 1e-9
+
+
 class Reference:
     """The published step in the plainest words: loops, lists, a library's solver. Nothing of the package is used."""
 

@@ -1,7 +1,5 @@
 """gradcast: semi-supervised continual learning with predicted gradients."""
 
-from importlib.metadata import version
-
 from gradcast.data.images import Source
 from gradcast.data.own import from_datasets, own_data
 from gradcast.errors import GradcastError
@@ -10,7 +8,7 @@ from gradcast.run import run
 from gradcast.spec import Spec
 from gradcast.specfile import load, parse
 
-__version__ = version("gradcast")
+__version__ = "0.1.0"
 __all__ = [
     "GradcastError",
     "GradientLearner",

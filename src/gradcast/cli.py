@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.table import Table
 
 import gradcast
 from gradcast import datacli, specfile
@@ -35,7 +36,7 @@ BAD_INPUT = 2
 @app.command()
 def run(
     what: Annotated[
-        str, typer.Argument(metavar="[PRESET | SPEC.toml]", help="a preset (see [bold]gradcast presets[/]) or a file")
+        str, typer.Argument(metavar="PRESET|SPEC.toml", help="a preset (see [bold]gradcast presets[/]) or a file")
     ] = "digits",
     settings: Annotated[
         list[str] | None,
@@ -45,7 +46,7 @@ def run(
     data: DataOption = None,
     out: Annotated[Path, typer.Option(help="folder for run directories")] = Path("runs"),
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = "auto",
-    threads: Annotated[int | None, typer.Option(min=1, max=1024, help="CPU threads [default: all cores]")] = None,
+    threads: Annotated[int | None, typer.Option(min=1, max=1024, help="CPU threads (default: all cores)")] = None,
     json: Annotated[bool, typer.Option("--json", help="print the result as JSON on standard output")] = False,
     show: Annotated[bool, typer.Option("--show", help="print the complete specification and train nothing")] = False,
 ) -> None:
@@ -69,9 +70,10 @@ def run(
 @app.command()
 def presets() -> None:
     """List the presets that [bold]gradcast run[/] knows."""
-    console = Console()
+    table = Table.grid(padding=(0, 2))
     for name, title in specfile.presets().items():
-        console.print(f"[bold]{name:10}[/] {title}")
+        table.add_row(f"[bold]{name}", title)
+    Console().print(table)
 
 
 @app.command()

@@ -27,7 +27,7 @@ from gradcast.specfile import nearest
 app = typer.Typer(no_args_is_help=True, help="Datasets: list, check, fetch, show, and the cache of decoded images.")
 
 DataOption = Annotated[
-    Path | None, typer.Option("--data", help="folder of datasets [default: $GRADCAST_DATA or ./data]")
+    Path | None, typer.Option("--data", help="folder of datasets (default: $GRADCAST_DATA or ./data)")
 ]
 
 

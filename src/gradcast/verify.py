@@ -20,7 +20,7 @@ from gradcast.gradients.learner import GradientLearner
 from gradcast.heads import Heads
 from gradcast.learners import Finetune, Gem, dcl
 from gradcast.memory import TaskMemory
-from gradcast.networks import MLP
+from gradcast.networks import MLP, SlimResNet18
 from gradcast.replicas import Replicas
 from gradcast.signals import Predicted
 from gradcast.step import Step
@@ -87,9 +87,9 @@ def _replay(path: Path, arrays: Arrays, config: TraceConfig) -> Replay:
         key = f"{index:03d}"
         unlabelled = None
         if f"unlabelled/{key}" in arrays:
-            unlabelled = Unlabelled(_replica(arrays[f"unlabelled/{key}"]), torch.tensor([True]))
+            unlabelled = Unlabelled(_images(arrays[f"unlabelled/{key}"], step), torch.tensor([True]))
         y = torch.from_numpy(arrays[f"y/{key}"]).long().unsqueeze(0)
-        metrics = step(Batch(_replica(arrays[f"x/{key}"]), y, int(arrays[f"task/{key}"])), unlabelled)
+        metrics = step(Batch(_images(arrays[f"x/{key}"], step), y, int(arrays[f"task/{key}"])), unlabelled)
         projected.append(int(metrics["projected"]))
         worst.add(step.model.theta[0], arrays.get(f"params/{key}"), f"params after step {index}")
         worst.add(_flat(gradient_learner), arrays.get(f"learner/{key}"), f"learner after step {index}")
@@ -165,10 +165,15 @@ def _learner(config: TraceConfig) -> Learner:
 
 
 def _network(config: TraceConfig, initial: list[Tensor]) -> nn.Module:
-    if not config.network.startswith("mlp"):
-        raise GradcastError(f"the trace's network {config.network!r} is not one that can be replayed; known: mlp")
-    weights = [value for value in initial if value.dim() == 2]
-    return MLP([weights[0].shape[1], *(weight.shape[0] for weight in weights)])
+    """The architecture follows from the shapes of its weights."""
+    if config.network.startswith("mlp"):
+        weights = [value for value in initial if value.dim() == 2]
+        return MLP([weights[0].shape[1], *(weight.shape[0] for weight in weights)])
+    if config.network.startswith("slim-resnet"):
+        return SlimResNet18(initial[0].shape[0], initial[-1].shape[0])
+    raise GradcastError(
+        f"the trace's network {config.network!r} is not one that can be replayed; known: mlp, slim-resnet"
+    )
 
 
 def _load(path: Path) -> dict[str, Any]:
@@ -183,8 +188,10 @@ def _load(path: Path) -> dict[str, Any]:
         raise GradcastError(f"{path} cannot be read ({error})") from None
 
 
-def _replica(array: np.ndarray) -> Tensor:
-    return torch.from_numpy(array).double().unsqueeze(0)
+def _images(array: np.ndarray, step: Step) -> Tensor:
+    """Flat vectors, channel first, in the shape the network takes, for one replica."""
+    x = torch.from_numpy(array).double().unsqueeze(0)
+    return x.unflatten(2, (3, 32, 32)) if isinstance(step.model.module, SlimResNet18) else x
 
 
 def _flat(learner: GradientLearner) -> Tensor:

@@ -139,3 +139,12 @@ def test_mutated_images_are_read_or_named(tmp_path: Path) -> None:
         )
     out, bad = decoded(folder)
     assert 0 < len(bad) < len(out) == 300
+
+
+def test_sixteen_bit_and_float_images_keep_their_range() -> None:
+    ramp = np.linspace(0, 65535, 64).astype(np.uint16).reshape(8, 8)
+    assert np.abs(fit(Image.fromarray(ramp), (1, 8, 8))[0].astype(int) - ramp // 257).max() <= 1
+    floats = np.linspace(0, 1, 64, dtype=np.float32).reshape(8, 8)
+    assert np.abs(fit(Image.fromarray(floats), (1, 8, 8))[0] - 255 * floats).max() <= 1
+    bytes_as_ints = np.arange(64, dtype=np.int32).reshape(8, 8)
+    assert np.array_equal(fit(Image.fromarray(bytes_as_ints), (1, 8, 8))[0], bytes_as_ints)

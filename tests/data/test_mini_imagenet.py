@@ -5,8 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradcast.data.mini_imagenet import SPLITS, find_caches, find_mini_imagenet, read_caches
+from gradcast.data.mini_imagenet import SPLITS, class_folders, find_caches, find_mini_imagenet, read_caches
+from gradcast.errors import GradcastError
 from tests.data.hostile import PROTOCOLS, pickled, refused, survives_damage
+from tests.data.images import fill
 from tests.data.test_pickles import Call
 
 EACH = 12  # images a class
@@ -129,3 +131,22 @@ def test_a_pickle_of_something_else(small: list[Path], content: Any) -> None:
 def test_damaged_copies(tmp_path: Path, protocol: str | int) -> None:
     paths = [write(tmp_path, split, cache(split, side=3), protocol) for split in SPLITS]
     survives_damage(paths[0], lambda: read_caches(paths))
+
+
+@pytest.mark.parametrize("split", [True, False])
+def test_folders_with_or_without_the_few_shot_splits_hold_out_a_sixth_of_each_class(
+    tmp_path: Path, split: bool
+) -> None:
+    for number, (part, label) in enumerate((("train", "n3"), ("val", "n1"), ("test", "n2"))):
+        fill(tmp_path / part / label if split else tmp_path / label, 12, suffix=".jpg", start=20 * number)
+    found = class_folders(tmp_path)
+    assert found.classes == ("n1", "n2", "n3")
+    assert (len(found.train), len(found.test)) == (30, 6)
+    assert found.test_y == [0, 0, 1, 1, 2, 2]
+    assert all(f"/n{label + 1}/" in f"/{name}" for name, label in zip(found.train.names, found.train_y, strict=True))
+
+
+def test_no_class_folders(tmp_path: Path) -> None:
+    fill(tmp_path, 3)
+    with pytest.raises(GradcastError, match="no folders of images"):
+        class_folders(tmp_path)

@@ -12,8 +12,7 @@ from gradcast.data.files import ImageFiles
 from gradcast.data.idx import CLOTHES, DIGITS, find_idx, read_idx_dataset
 from gradcast.data.images import Source
 from gradcast.data.labelled import LabelledFiles
-from gradcast.data.mini_imagenet import find_caches, find_mini_imagenet, read_caches
-from gradcast.data.own import class_folders
+from gradcast.data.mini_imagenet import class_folders, find_caches, find_mini_imagenet, read_caches
 from gradcast.data.svhn import find_svhn, read_svhn
 from gradcast.data.tiny_imagenet import FOLDER as TINY_FOLDER
 from gradcast.data.tiny_imagenet import find_tiny_imagenet, tiny_imagenet, tiny_imagenet_train
@@ -179,7 +178,7 @@ def _catalogue() -> list[Dataset]:
             "mini-imagenet/: mini-imagenet-cache-{train,val,test}.pkl, or a folder a class",
             _mini,
             read=read_caches,
-            files=partial(class_folders, name="mini-imagenet"),
+            files=class_folders,
             expected=(50_000, 10_000, 100),
         ),
         Dataset(

@@ -87,7 +87,7 @@ def convert(x: Pixels, shape: Shape) -> Pixels:
     for start in range(0, len(x), CHUNK):
         part = _colour(x[start : start + CHUNK], channels)
         if part.shape[2:] != (height, width):
-            smooth = torch.from_numpy(np.ascontiguousarray(part)).float()
+            smooth = torch.from_numpy(np.array(part)).float()
             part = interpolate(smooth, (height, width), mode="bilinear", antialias=True).round().byte().numpy()
         out[start : start + CHUNK] = part
     return out

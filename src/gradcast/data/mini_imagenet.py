@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from gradcast.data.files import image_files
 from gradcast.data.images import Images, Source
+from gradcast.data.labelled import LabelledFiles
 from gradcast.data.pickles import load_pickle
 from gradcast.errors import GradcastError
 
@@ -56,6 +58,29 @@ def read_caches(paths: list[Path]) -> Source:
     return Source(
         "mini-imagenet", train, Images(np.concatenate(test_x), np.array(test_y, dtype=np.int64)), tuple(names)
     )
+
+
+def class_folders(root: Path) -> LabelledFiles:
+    """``CLASS/*``, or the few-shot splits ``train/CLASS/*``, ``val/CLASS/*`` and ``test/CLASS/*``, joined as above."""
+    files = image_files(root)
+    by_class: dict[str, list[str]] = {}
+    for name in files.names:
+        parts = name.split("/")
+        folders = parts[1:-1] if parts[0] in SPLITS else parts[:-1]
+        if folders:
+            by_class.setdefault(folders[0], []).append(name)
+    classes = tuple(sorted(by_class))
+    if len(classes) < 2:
+        raise GradcastError(f"{root} has no folders of images, one a class; unpack it again")
+    train: list[str] = []
+    test: list[str] = []
+    for label in classes:
+        held = max(len(by_class[label]) // HELD_OUT, 1)
+        train += by_class[label][:-held]
+        test += by_class[label][-held:]
+    owner = {name: index for index, label in enumerate(classes) for name in by_class[label]}
+    train_y, test_y = ([owner[name] for name in part] for part in (train, test))
+    return LabelledFiles("mini-imagenet", files.only(train), train_y, files.only(test), test_y, classes)
 
 
 def _read(path: Path) -> tuple[np.ndarray, dict[str, list[int]]]:

@@ -1,5 +1,8 @@
 """Your own data: a folder a class, an .npz file, arrays or tensors, any torch Dataset."""
 
+import lzma
+import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Sized
@@ -20,24 +23,38 @@ from gradcast.randomness import numpy_generator
 
 Array = np.ndarray | Tensor
 NPZ_KEYS = ("x_train", "y_train", "x_test", "y_test")
+# What numpy raises on .npz files that are not what they claim to be.
+UNREADABLE = (
+    OSError, ValueError, EOFError, TypeError, AttributeError, LookupError, OverflowError, MemoryError, RuntimeError,
+    SyntaxError, tokenize.TokenError, struct.error, zipfile.BadZipFile, zlib.error, lzma.LZMAError, Warning,
+)  # fmt: skip
 HELD_OUT = 5  # one image in so many, where a folder has no test set of its own
 
 
-def class_folders(root: Path, *, name: str = "folder", data_seed: int = 0) -> LabelledFiles:
+def class_folders(root: Path, *, data_seed: int = 0) -> LabelledFiles:
     """``train/CLASS/*`` and ``test/CLASS/*`` (or ``val``); or just ``CLASS/*``, a fifth of each held out for tests."""
     files = image_files(root)
     top = {entry.split("/")[0] for entry in files.names if "/" in entry}
     tests = next((part for part in ("test", "val") if part in top), None)
     if "train" in top and tests:
-        train = [entry for entry in files.names if entry.startswith("train/")]
-        test = [entry for entry in files.names if entry.startswith(f"{tests}/")]
+        train, test = ([entry for entry in files.names if entry.startswith(f"{part}/")] for part in ("train", tests))
         depth = 1
     else:
         train, test = _held_out([entry for entry in files.names if "/" in entry], data_seed)
         depth = 0
-    classes = tuple(sorted({entry.split("/")[depth] for entry in train if entry.count("/") > depth}))
-    if not classes:
-        raise GradcastError(f"{root} has no folders of images; lay it out as train/CLASS/*.png and test/CLASS/*.png")
+    train, test = ([entry for entry in part if entry.count("/") > depth] for part in (train, test))
+    if (
+        not depth
+        and "train" in top
+        and all(entry.count("/") > 1 for entry in files.names if entry.startswith("train/"))
+    ):
+        raise GradcastError(f"{root} has folders in train/ but neither test/ nor val/; add one of them")
+    classes = tuple(sorted({entry.split("/")[depth] for entry in train}))
+    if len(classes) < 2:
+        found = f"only the folder {classes[0]!r}" if classes else "no folders"
+        raise GradcastError(f"{root} has {found} of images; lay it out as train/CLASS/*.png and test/CLASS/*.png")
+    if not test:
+        raise GradcastError(f"{root} has no folders of images in {tests}/; lay it out as {tests}/CLASS/*.png")
     place = {label: index for index, label in enumerate(classes)}
     strangers = sorted({entry.split("/")[depth] for entry in test} - set(classes))
     if strangers:
@@ -45,7 +62,7 @@ def class_folders(root: Path, *, name: str = "folder", data_seed: int = 0) -> La
             f"class {strangers[0]!r} of {root} has test images but no training image; add some or remove it"
         )
     train_y, test_y = ([place[entry.split("/")[depth]] for entry in part] for part in (train, test))
-    return LabelledFiles(name, files.only(train), train_y, files.only(test), test_y, classes)
+    return LabelledFiles("folder", files.only(train), train_y, files.only(test), test_y, classes)
 
 
 def _held_out(names: list[str], data_seed: int) -> tuple[list[str], list[str]]:
@@ -67,12 +84,13 @@ def read_npz(path: Path) -> Source:
     if not path.is_file():
         raise GradcastError(f"{path} does not exist; set stream.path to an .npz file with {', '.join(NPZ_KEYS)}")
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {key: archive[key] for key in NPZ_KEYS}
-    except KeyError as error:
-        raise GradcastError(f"{path} has no array {error.args[0]!r}; it must hold {', '.join(NPZ_KEYS)}") from None
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, TypeError, AttributeError) as error:
-        raise GradcastError(f"{path} is not a readable .npz file ({error})") from None
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+            missing = [key for key in NPZ_KEYS if key not in archive]
+            arrays = {key: np.asarray(archive[key]) for key in NPZ_KEYS} if not missing else {}
+    except UNREADABLE as error:
+        raise GradcastError(f"{path} is not a readable .npz file ({' '.join(str(error).split())})") from None
+    if missing:
+        raise GradcastError(f"{path} has no array {missing[0]!r}; it must hold {', '.join(NPZ_KEYS)}")
     return own_data(*(arrays[key] for key in NPZ_KEYS), name=path.stem)
 
 
@@ -87,6 +105,9 @@ def own_data(x_train: Array, y_train: Array, x_test: Array, y_test: Array, *, na
     strangers = np.setdiff1d(test_labels, known)
     if len(strangers):
         raise GradcastError(f"label {strangers[0]} has test images but no training image; add some or remove it")
+    untested = np.setdiff1d(known, test_labels)
+    if len(untested) and len(test_labels):
+        raise GradcastError(f"label {untested[0]} has training images but no test image; add some or remove it")
     train = Images(pixels(x_train, "x_train"), np.searchsorted(known, labels).astype(np.int64))
     test = Images(pixels(x_test, "x_test"), np.searchsorted(known, test_labels).astype(np.int64))
     return Source(name, train, test, tuple(str(label) for label in known))
@@ -124,10 +145,20 @@ def _collected(dataset: Dataset[Any]) -> tuple[np.ndarray, np.ndarray]:
     pairs = [dataset[index] for index in range(len(dataset))]
     if not pairs:
         raise GradcastError("a dataset is empty; every split needs images")
-    images = [np.asarray(x) if isinstance(x, Image.Image) else _array(x) for x, _ in pairs]
+    if not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs):
+        raise GradcastError("a dataset yields something else than pairs; give one of (image, label)")
+    images = [_array(_plain_colours(x) if isinstance(x, Image.Image) else x) for x, _ in pairs]
     if len({image.shape for image in images}) > 1:
         raise GradcastError("the images of a dataset differ in shape; bring them to one size first")
-    return np.stack(images), np.array([int(y) for _, y in pairs])
+    labels = [_array(y) for _, y in pairs]
+    if not all(label.size == 1 and label.dtype.kind in "iu" for label in labels):
+        raise GradcastError("a dataset yields a label that is no whole number; number the classes")
+    return np.stack(images), np.array([label.item() for label in labels])
+
+
+def _plain_colours(image: Image.Image) -> Image.Image:
+    """Palettes, transparency and other colour spaces as RGB; grey stays."""
+    return image if image.mode in ("1", "L", "I", "F", "RGB") or image.mode.startswith("I;") else image.convert("RGB")
 
 
 def _labels(values: Array, what: str) -> np.ndarray:
@@ -139,5 +170,8 @@ def _labels(values: Array, what: str) -> np.ndarray:
     return labels.astype(np.int64)
 
 
-def _array(values: Array) -> np.ndarray:
-    return values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else np.asarray(values)
+def _array(values: Any) -> np.ndarray:  # noqa: ANN401
+    if not isinstance(values, torch.Tensor):
+        return np.asarray(values)
+    own = values.detach().cpu()
+    return own.float().numpy() if own.dtype == torch.bfloat16 else own.numpy()

@@ -1,0 +1,51 @@
+"""The slim ResNet-18 of the image experiments: a fraction of the usual width, for small images."""
+
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn.functional import relu
+
+
+class BasicBlock(nn.Module):
+    """Two 3x3 convolutions with BatchNorm, and a 1x1 projection where shape changes."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(outputs)
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(outputs)
+        self.shortcut = nn.Sequential()
+        if stride != 1 or inputs != outputs:
+            projection = nn.Conv2d(inputs, outputs, 1, stride, bias=False)
+            self.shortcut = nn.Sequential(projection, nn.BatchNorm2d(outputs))
+
+    def forward(self, x: Float[Tensor, "b c h w"]) -> Float[Tensor, "b c2 h2 w2"]:
+        inner = self.bn2(self.conv2(relu(self.bn1(self.conv1(x)))))
+        return relu(inner + self.shortcut(x))
+
+
+class SlimResNet18(nn.Module):
+    """Stem of 3x3 at full size, four stages of two blocks, mean over what is left, one linear layer.
+
+    ``SlimResNet18(20, 100)`` is the published network (1,109,240 parameters).
+    """
+
+    def __init__(self, width: int, outputs: int, *, channels: int = 3) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(channels, width, 3, 1, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.layer1 = _stage(width, width, 1)
+        self.layer2 = _stage(width, 2 * width, 2)
+        self.layer3 = _stage(2 * width, 4 * width, 2)
+        self.layer4 = _stage(4 * width, 8 * width, 2)
+        self.linear = nn.Linear(8 * width, outputs)
+
+    def forward(self, x: Float[Tensor, "b c h w"]) -> Float[Tensor, "b k"]:
+        x = relu(self.bn1(self.conv1(x)))
+        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
+        logits: Tensor = self.linear(x.mean((2, 3)))
+        return logits
+
+
+def _stage(inputs: int, outputs: int, stride: int) -> nn.Sequential:
+    return nn.Sequential(BasicBlock(inputs, outputs, stride), BasicBlock(outputs, outputs, 1))
