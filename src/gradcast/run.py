@@ -2,50 +2,30 @@
 
 import json
 import re
-import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import torch
 
 from gradcast import build, environment, specfile
 from gradcast.build import Place
-from gradcast.core import Metrics
 from gradcast.data.cache import Cache, default_cache
 from gradcast.data.images import Pixels, Source
 from gradcast.data.load import Shelf, untracked
 from gradcast.data.own import pixels
 from gradcast.errors import GradcastError
-from gradcast.evaluate import Evaluator
 from gradcast.loop import Loop, Observer
 from gradcast.report import write_report
 from gradcast.result import RowResult, read
+from gradcast.shared import Display, Shared
 from gradcast.signals import Predicted
-from gradcast.spec import NoSignalSpec, Row, Setting, Spec
+from gradcast.spec import Row, Spec
+from gradcast.stopwatch import Stopwatch
 from gradcast.store import Recorder, RunDirectory, to_json, write_text
-from gradcast.streams.pool import Pool
-from gradcast.streams.stream import Stream
-
-
-@runtime_checkable
-class Display(Protocol):
-    """Shows a run to a person."""
-
-    def track(self, rounds: Iterable[Any], what: str, total: int) -> Iterable[Any]:
-        """A long loop before training."""
-        ...
-
-    def row(self, label: str, steps: int) -> Observer:
-        """A row begins; the observer hears of its steps."""
-        ...
-
-    def skipped(self, label: str) -> None:
-        """A row was finished earlier."""
-        ...
 
 
 def run(
@@ -100,51 +80,6 @@ def _with_own_data(spec: Spec, source: Source | None, images: Pixels | None) -> 
     return spec
 
 
-class Shared:
-    """Streams, test sets and pools, made once for all rows that use the same."""
-
-    def __init__(
-        self,
-        place: Place,
-        shelf: Shelf,
-        source: Source | None = None,
-        images: Pixels | None = None,
-        display: Display | None = None,
-    ) -> None:
-        self.place, self.shelf, self.source, self.images, self.display = place, shelf, source, images, display
-        self._streams: dict[str, tuple[Stream, Evaluator]] = {}
-        self._pools: dict[str, Pool] = {}
-
-    def stream(self, setting: Setting) -> tuple[Stream, Evaluator]:
-        """The stream and the test sets of its tasks."""
-        key = setting.stream.model_dump_json() + setting.evaluation.model_dump_json()
-        if key not in self._streams:
-            stream = build.stream(setting.stream, self.shelf, self.source)
-            tests = [stream.test(task) for task in range(len(stream.tasks))]
-            drop_last, place = setting.evaluation.drop_last, self.place
-            evaluator = Evaluator(tests, stream.scale, drop_last=drop_last, device=place.device, dtype=place.dtype)
-            self._streams[key] = stream, evaluator
-        return self._streams[key]
-
-    def content(self, setting: Setting) -> dict[str, str]:
-        """Which data a row uses, by digests of them."""
-        pool = self.pool(setting)
-        return {"source": self.stream(setting)[0].content} | ({} if pool is None else {"pool": pool.content})
-
-    def pool(self, setting: Setting) -> Pool | None:
-        """The pool, where the setting uses one."""
-        stream, _ = self.stream(setting)
-        if isinstance(setting.signal, NoSignalSpec) or setting.policy.p == 0:
-            return None
-        key = setting.pool.model_dump_json() + setting.stream.model_dump_json()
-        if key not in self._pools:
-            seed = setting.stream.data_seed
-            self._pools[key] = build.pool(
-                setting.pool, stream, self.shelf, self.place, data_seed=seed, images=self.images
-            )
-        return self._pools[key]
-
-
 def train(spec: Spec, row: Row, directory: RunDirectory, shared: Shared) -> None:
     """One row, all seeds at once, recorded as it goes."""
     stream, evaluator = shared.stream(row.setting)
@@ -184,34 +119,6 @@ def _enough_memory(seeds: int) -> Iterator[None]:
             f"there is not enough memory for {seeds} seeds of this size ({text}); train fewer seeds, or lower "
             "learner.memory, model.hidden or policy.batch"
         ) from None
-
-
-class Stopwatch:
-    """Time spent on training steps, evaluations left out."""
-
-    def __init__(self) -> None:
-        self.begun = self.mark = time.perf_counter()
-        self.training = 0.0
-
-    def stepped(self, step: int, task: int, metrics: Metrics) -> None:
-        """A step's time counts."""
-        now = time.perf_counter()
-        self.training, self.mark = self.training + now - self.mark, now
-
-    def evaluated(self, tasks_done: int, accuracy: torch.Tensor) -> None:
-        """An evaluation's does not."""
-        self.mark = time.perf_counter()
-
-    def as_dict(self, labelled_images: int) -> dict[str, object]:
-        """Seconds in all, seconds of training, milliseconds a labelled image and, on a GPU, its peak memory."""
-        found: dict[str, object] = {
-            "seconds": round(time.perf_counter() - self.begun, 3),
-            "training_seconds": round(self.training, 3),
-            "ms_per_labelled_image": round(1000 * self.training / labelled_images, 4),
-        }
-        if torch.cuda.is_available():
-            found["peak_gpu_memory_mb"] = torch.cuda.max_memory_allocated() >> 20
-        return found
 
 
 def _weights(loop: Loop, replica: int) -> dict[str, torch.Tensor]:

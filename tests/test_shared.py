@@ -1,0 +1,26 @@
+from pathlib import Path
+
+import torch
+
+from gradcast.build import Place
+from gradcast.data.cache import Cache
+from gradcast.data.load import Shelf, untracked
+from gradcast.shared import Shared
+from tests.helpers import CPU
+from tests.runs import small
+
+
+def test_rows_share_what_is_the_same_and_only_that() -> None:
+    shared = Shared(Place(CPU, torch.float32), Shelf(Path("data"), Cache(Path("cache")), untracked))
+    base, predicted, random = (row.setting for row in small("row.random.pool.ratio=0.5").rows)
+    assert shared.stream(base)[0] is shared.stream(predicted)[0]
+    assert shared.pool(base) is None
+    pool = shared.pool(predicted)
+    assert pool is shared.pool(predicted)
+    other = shared.pool(random)
+    assert pool is not None
+    assert other is not None
+    assert len(other) == len(pool) // 2
+    assert set(shared.content(base)) == {"source"}
+    assert shared.content(predicted)["pool"] != shared.content(random)["pool"]
+    assert shared.content(predicted)["source"] == shared.content(base)["source"]
