@@ -109,8 +109,8 @@ def test_too_many_samples() -> None:
 def test_standard_normalisation_is_recorded_and_applies_to_the_pool() -> None:
     stream = build.stream(load("digits", ["stream.normalise=standard"]).rows[0].setting.stream, SHELF)
     train = stream.tasks[0].train.x / 255
-    assert stream.facts["mean"].tolist() == pytest.approx([train.mean()])
-    assert stream.facts["std"].tolist() == pytest.approx([train.std()])
+    assert stream.describe()["mean"] == pytest.approx([train.mean()])
+    assert stream.describe()["std"] == pytest.approx([train.std()])
     pool = build.pool(PatchesSpec(count=10), stream, SHELF, PLACE, data_seed=0)
     plain = (pool.x[:1].float() / 255 - train.mean()) / train.std()
     torch.testing.assert_close(pool.images(np.array([[0]]))[0], plain.float(), rtol=1e-5, atol=1e-5)

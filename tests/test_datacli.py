@@ -43,7 +43,7 @@ def test_check_says_ok_or_exits_with_1(tmp_path: Path) -> None:
     path.write_text("no image")
     said = data("check", "coco", "--data", str(tmp_path), code=1)
     assert str(path) in said
-    assert "NOT USABLE AS IT IS" in said
+    assert "has problems" in said
 
 
 def test_unknown_names_are_answered_with_the_nearest(tmp_path: Path) -> None:
@@ -90,3 +90,16 @@ def test_cache_is_shown_and_emptied(tmp_path: Path) -> None:
     assert "cub-" in data("cache")
     assert "freed" in data("cache", "--clear")
     assert "cub-" not in data("cache")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--set", "pool.name=python"], "the pool 'python' is images"),
+        (["--set", "stream.source=python"], "the source 'python' is images"),
+        (["--out", "sheet.foo"], "call it something.png"),
+    ],
+)
+def test_show_explains_what_it_cannot_draw(arguments: list[str], message: str) -> None:
+    with pytest.raises(GradcastError, match=message):
+        data("show", "digits", *arguments)

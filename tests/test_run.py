@@ -183,6 +183,15 @@ def test_own_data_of_any_size_with_an_own_pool(tmp_path: Path, shape: tuple[int,
         run(directory.spec, out=tmp_path, device="cpu")
 
 
+def test_an_empty_pool_and_turned_rectangles_are_refused(tmp_path: Path) -> None:
+    x, y = torch.zeros(24, 8, 12, dtype=torch.uint8), torch.arange(24) % 4
+    source = own_data(x, y, x, y)
+    with pytest.raises(GradcastError, match="the pool is empty"):
+        run(small("stream.samples=all"), out=tmp_path, source=source, pool=torch.rand(0, 3, 8, 8), device="cpu")
+    with pytest.raises(GradcastError, match="'rotate' needs square images"):
+        run(small("stream.samples=all", 'stream.augment=["rotate"]'), out=str(tmp_path), source=source, device="cpu")
+
+
 @pytest.mark.data
 def test_mnist_rotated_on_the_real_files(data: Path, tmp_path: Path) -> None:
     settings = ["stream.source=mnist", "stream.tasks=3", "stream.samples=300", "learner.memory=64", "seeds=[0]"]

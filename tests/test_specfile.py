@@ -148,3 +148,15 @@ VALUES |= st.dictionaries(INNER, VALUES, max_size=4) | st.lists(st.dictionaries(
 def test_anything_parses_or_is_explained(raw: dict[str, object]) -> None:
     with suppress(GradcastError):
         assert isinstance(parse({"name": "x"} | raw), Spec)
+
+
+def test_a_path_that_looks_like_a_number_is_a_path() -> None:
+    setting = load("digits", ["pool.name=folder", "pool.path=2017"]).rows[1].setting
+    assert getattr(setting.pool, "path", None) == "2017"
+
+
+def test_tau_per_sample_knows_the_labelled_ratio() -> None:
+    fits = ["signal.tau=per_sample", "policy.batch=10", "stream.samples=100"]
+    load("digits", [*fits, "stream.ratio=0.5"])
+    with pytest.raises(GradcastError, match=r"policy\.batch equal to stream\.batch"):
+        load("digits", [*fits, "stream.ratio=0.25"])

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import nn
 
@@ -81,10 +80,11 @@ def stream(spec: StreamSpec, shelf: Shelf, source: Source | None = None) -> Stre
                 f"task {index} has {len(task.train)} training images, stream.samples asks for {samples}; lower it"
             )
     scale = scale_for(spec.normalise, found.train.x)
-    scaled = {"mean": np.array(scale.mean), "std": np.array(scale.std)} if scale.mean else {}
     shape, steps = found.shape, named(spec.augment)
+    if "rotate" in spec.augment and shape[1] != shape[2]:
+        raise GradcastError(f"'rotate' needs square images, these have {shape[1]} x {shape[2]} pixels; set stream.size")
     content = fingerprint(found.train.x, found.train.y, found.test.x, found.test.y)
-    return Stream(tasks, shape, width, {**facts, **scaled}, content, samples, spec.ratio, scale, steps)
+    return Stream(tasks, shape, width, facts, content, samples, spec.ratio, scale, steps)
 
 
 def pool(
@@ -101,10 +101,13 @@ def pool(
         case DatasetPoolSpec():
             x = load_pool(spec.name, shape, shelf, squash=transform.squash, data_seed=data_seed)
         case CallersPoolSpec():
-            assert images is not None, "checked where the run begins"
-            x = convert(images, shape)
+            if images is None:
+                raise GradcastError("the pool 'python' is images that the caller of gradcast.run brings along")
+            x = convert(images, shape, squash=transform.squash)
     scale = stream.scale if spec.scale == "labelled" else reference_scale(stream.shape[0])
     steps = (*transform.pipeline(stream.shape), *named(spec.augment))
+    if "rotate" in spec.augment and stream.shape[1] != stream.shape[2]:
+        raise GradcastError("'rotate' needs square images; remove it from pool.augment or set stream.size")
     return Pool(subset(x, spec.ratio, data_seed), scale, steps, device=place.device, dtype=place.dtype)
 
 

@@ -2,13 +2,11 @@
 
 import errno
 import sys
-import warnings
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 import gradcast
@@ -62,7 +60,6 @@ def run(
     use_threads(threads)
     errors = Console(stderr=True)
     with ProgressDisplay(errors) as display:
-        _show_warnings(errors)
         directory, results = run_spec(spec, out=out, data=data_folder(data), device=device, display=display)
     _print(directory, results, json=json)
 
@@ -128,15 +125,6 @@ def _print(directory: RunDirectory, results: list[RowResult], *, json: bool) -> 
         )
     else:
         print_results(Console(), results, directory.path)
-
-
-def _show_warnings(console: Console) -> None:
-    """One plain line a warning, instead of Python's two with a source path."""
-
-    def show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-        console.print(f"[yellow]warning:[/] {escape(str(message))}", soft_wrap=True)
-
-    warnings.showwarning = show
 
 
 def main() -> None:

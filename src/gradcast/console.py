@@ -1,5 +1,6 @@
 """What a person sees in the terminal: progress with the time left, and the table of results."""
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -42,6 +43,7 @@ class ProgressDisplay:
         )
 
     def __enter__(self) -> "ProgressDisplay":
+        self.previous, warnings.showwarning = warnings.showwarning, self._show_warning
         self.progress.start()
         return self
 
@@ -49,6 +51,11 @@ class ProgressDisplay:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.progress.stop()
+        warnings.showwarning = self.previous
+
+    def _show_warning(self, message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+        """One plain line a warning, instead of Python's two with a source path."""
+        self.console.print(f"[yellow]warning:[/] {escape(str(message))}", soft_wrap=True)
 
     def track(self, rounds: Iterable[Any], what: str, total: int) -> Iterable[Any]:
         """A bar for a long loop before training."""

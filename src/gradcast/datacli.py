@@ -1,6 +1,5 @@
 """``gradcast data``: what is known and found, is it whole, fetch it, look at it."""
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -18,7 +17,7 @@ from gradcast.data.catalogue import CATALOGUE, Dataset
 from gradcast.data.check import check as check_dataset
 from gradcast.data.extract import extract
 from gradcast.data.fetch import download
-from gradcast.data.load import Shelf
+from gradcast.data.load import Shelf, default_data
 from gradcast.data.sheet import contact_sheet
 from gradcast.errors import GradcastError
 from gradcast.spec import NoSignalSpec, Setting, Spec
@@ -33,7 +32,7 @@ DataOption = Annotated[
 
 def data_folder(given: Path | None) -> Path:
     """--data, else $GRADCAST_DATA, else ./data."""
-    return given or Path(os.environ.get("GRADCAST_DATA", "data"))
+    return given or default_data()
 
 
 @app.command("list")
@@ -70,7 +69,7 @@ def check(name: str, data: DataOption = None) -> None:
         typer.echo(f"{name}: note: {sentence}")
     for sentence in found.problems:
         typer.echo(f"{name}: problem: {sentence}")
-    typer.echo(f"{name}: {'NOT USABLE AS IT IS' if found.problems else 'ok'}")
+    typer.echo(f"{name}: {'has problems; a run leaves unreadable images out' if found.problems else 'ok'}")
     if found.problems:
         raise typer.Exit(1)
 

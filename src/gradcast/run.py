@@ -15,7 +15,7 @@ from gradcast import build, environment, specfile
 from gradcast.build import Place
 from gradcast.data.cache import Cache, default_cache
 from gradcast.data.images import Pixels, Source
-from gradcast.data.load import Shelf, untracked
+from gradcast.data.load import Shelf, default_data, untracked
 from gradcast.data.own import pixels
 from gradcast.errors import GradcastError
 from gradcast.loop import Loop, Observer
@@ -31,8 +31,8 @@ from gradcast.store import Recorder, RunDirectory, to_json, write_text
 def run(
     spec: Spec,
     *,
-    out: Path = Path("runs"),
-    data: Path = Path("data"),
+    out: Path | str = "runs",
+    data: Path | str | None = None,
     device: str = "auto",
     source: Source | None = None,
     pool: np.ndarray | torch.Tensor | None = None,
@@ -40,16 +40,17 @@ def run(
 ) -> tuple[RunDirectory, list[RowResult]]:
     """Train what is missing, write result, report and figure, and return where they are and what they say.
 
-    ``source`` (see ``own_data``) and ``pool`` (images of any accepted form) take the place of what the specification
-    names.
+    ``data`` is the folder of datasets ($GRADCAST_DATA, else ./data). ``source`` (see ``own_data``) and ``pool``
+    (images of any accepted form) take the place of what the specification names.
     """
     images = None if pool is None else pixels(pool)
     spec = _with_own_data(spec, source, images)
     place = Place(environment.choose_device(device), getattr(torch, spec.dtype))
     track = untracked if display is None else display.track
-    shared = Shared(place, Shelf(data, Cache(default_cache()), track), source, images, display)
+    folder = default_data() if data is None else Path(data)
+    shared = Shared(place, Shelf(folder, Cache(default_cache()), track), source, images, display)
     content = [shared.content(row.setting) for row in spec.rows]  # bad data shows before anything is written
-    directory = RunDirectory.create(out, spec, json.dumps(content))
+    directory = RunDirectory.create(Path(out), spec, json.dumps(content))
     with directory.locked():
         try:
             for row in spec.rows:
@@ -86,7 +87,7 @@ def train(spec: Spec, row: Row, directory: RunDirectory, shared: Shared) -> None
     with _enough_memory(len(spec.seeds)):
         loop = build.loop(row.setting, stream, evaluator, shared.pool(row.setting), spec.seeds, shared.place)
     directory.start(row.name, spec.seeds)
-    directory.stream(row.name, {**stream.facts, **shared.content(row.setting)})
+    directory.stream(row.name, {**stream.describe(), **shared.content(row.setting)})
     recorder, watch = Recorder(directory, row.name, spec.seeds), Stopwatch()
     observers: list[Observer] = [recorder, watch]
     if shared.display is not None:

@@ -197,7 +197,8 @@ class Setting(Table):
     @model_validator(mode="after")
     def _tau_per_sample_pairs_images(self) -> "Setting":
         if isinstance(self.signal, PredictedSpec) and self.signal.tau == "per_sample":
-            short = self.stream.samples == "all" or self.stream.samples % self.stream.batch
+            samples = self.stream.samples
+            short = samples == "all" or round(self.stream.ratio * samples) % self.stream.batch != 0
             if self.policy.batch != self.stream.batch or short:
                 raise ValueError(
                     "signal.tau = 'per_sample' pairs labelled and unlabelled images: "

@@ -152,7 +152,10 @@ def _assign(raw: Raw, setting: str) -> Raw:
     if len(parts) > 2 or parts[0] not in TABLES:
         raise GradcastError(f"unknown key {key.strip()!r}{nearest(parts[0], TABLES)}")
     before = _tables({parts[0]: raw.get(parts[0], {})})
-    return raw | _merge(before, {parts[0]: {parts[1]: _literal(text)}})
+    value = _literal(text)
+    if parts[1] == "path" and not isinstance(value, str):  # a folder may be called 2017
+        value = text.strip()
+    return raw | _merge(before, {parts[0]: {parts[1]: value}})
 
 
 def _literal(text: str) -> object:

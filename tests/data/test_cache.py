@@ -1,3 +1,4 @@
+import os
 import threading
 from pathlib import Path
 
@@ -70,15 +71,34 @@ def test_a_damaged_entry_is_made_anew_and_said_so(tmp_path: Path) -> None:
     assert found["x"].tolist() == [2] * 5
 
 
-def test_size_and_clearing(tmp_path: Path) -> None:
+def test_an_incomplete_entry_is_made_anew(tmp_path: Path) -> None:
+    cache, calls = Cache(tmp_path), []
+    cache.get("set", {}, writer(1, calls))  # type: ignore[arg-type]
+    (entry,) = tmp_path.iterdir()
+    (entry / "x.npy").unlink()
+    with pytest.warns(UserWarning, match="damaged"):
+        assert cache.get("set", {}, writer(2, calls))["x"].tolist() == [2] * 5  # type: ignore[arg-type]
+
+
+def test_size_and_clearing_of_nothing_but_its_own(tmp_path: Path) -> None:
     cache, calls = Cache(tmp_path), []
     assert cache.entries() == []
     cache.get("one", {}, writer(1, calls))  # type: ignore[arg-type]
-    (tmp_path / ".building-abandoned").mkdir()
-    (tmp_path / ".building-abandoned" / "x.npy").write_bytes(b"x" * 10_000)
+    for name in (".building-abandoned", ".building-fresh", "photos"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.npy").write_bytes(b"x" * 10_000)
+    os.utime(tmp_path / ".building-abandoned", (1, 1))
     assert next(entry.size for entry in cache.entries()) == 10_000
     assert cache.clear() > 10_000
-    assert list(tmp_path.iterdir()) == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".building-fresh", "photos"]
+
+
+def test_a_source_that_cannot_be_read_is_not_blamed_on_the_cache(tmp_path: Path) -> None:
+    def build(folder: Path) -> None:
+        open("/nonexistent/file").close()
+
+    with pytest.raises(GradcastError, match="/nonexistent/file cannot be read"):
+        Cache(tmp_path).get("set", {}, build)
 
 
 def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:

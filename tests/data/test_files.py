@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
-from gradcast.data.files import Reader, decode, fit, image_files, shape_of
+from gradcast.data.files import Reader, common_shape, decode, extensions, fit, image_files, shapes_in
 from gradcast.data.load import untracked
 from gradcast.errors import GradcastError
 from tests.data.images import fill, picture, zipped
@@ -96,21 +96,57 @@ def test_fit_is_pillows() -> None:
     assert fit(image.convert("RGBA"), (1, 4, 4)).shape == (1, 4, 4)
 
 
+def shape(root: Path, colour: str = "own", size: int | None = None) -> tuple[int, int, int]:
+    return common_shape(shapes_in(image_files(root), track=untracked), root, colour=colour, size=size)
+
+
 def test_shape_of_a_collection(tmp_path: Path) -> None:
-    fill(tmp_path / "same", 3, size=(9, 7))
-    assert shape_of(image_files(tmp_path / "same"), "own", None) == (3, 7, 9)
-    assert shape_of(image_files(tmp_path / "same"), "grey", 5) == (1, 5, 5)
+    fill(tmp_path / "same", 300, size=(9, 7))
+    assert shape(tmp_path / "same") == (3, 7, 9)
+    assert shape(tmp_path / "same", "grey", 5) == (1, 5, 5)
+    (tmp_path / "grey").mkdir()
     for number in range(2):
-        (tmp_path / "grey").mkdir(exist_ok=True)
         picture(number, grey=True).save(tmp_path / "grey" / f"{number}.png")
-    assert shape_of(image_files(tmp_path / "grey"), "own", None) == (1, 12, 12)
-    fill(tmp_path / "same", 1, size=(20, 20), start=50)
+    assert shape(tmp_path / "grey") == (1, 12, 12)
+    picture(0).save(tmp_path / "grey" / "one.png")
+    assert shape(tmp_path / "grey") == (3, 12, 12)
+    fill(tmp_path / "same", 1, size=(20, 20), start=500)  # one among three hundred
     with pytest.raises(GradcastError, match=r"differ in size; set one for all, as in --set stream\.size=32"):
-        shape_of(image_files(tmp_path / "same"), "own", None)
+        shape(tmp_path / "same")
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "x.png").write_text("no")
     with pytest.raises(GradcastError, match="can be read"):
-        shape_of(image_files(tmp_path / "bad"), "own", None)
+        shape(tmp_path / "bad")
+
+
+def test_no_format_that_starts_another_program_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Encapsulated PostScript under another name would make Pillow call an interpreter."""
+    postscript = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n%%EndComments\nshowpage\n"
+    (tmp_path / "innocent.png").write_bytes(postscript)
+    fake = tmp_path / "bin"
+    fake.mkdir()
+    (fake / "gs").write_text(f"#!/bin/sh\ntouch {tmp_path}/called\n")
+    (fake / "gs").chmod(0o755)
+    monkeypatch.setenv("PATH", str(fake), prepend=":")
+    _, bad = decoded(tmp_path)
+    assert set(bad) == {"innocent.png"}
+    assert not (tmp_path / "called").exists()
+    assert ".eps" not in extensions()
+
+
+def test_two_folders_of_equal_names_sizes_and_times_are_not_the_same(tmp_path: Path) -> None:
+    for place, value in (("a", 10), ("b", 200)):
+        (tmp_path / place).mkdir()
+        Image.new("L", (8, 8), value).save(tmp_path / place / "x.bmp")
+        os.utime(tmp_path / place / "x.bmp", (1, 1))
+    assert image_files(tmp_path / "a").fingerprint != image_files(tmp_path / "b").fingerprint
+
+
+@pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
+def test_beyond_the_pixel_limit_is_refused_without_decoding(tmp_path: Path) -> None:
+    Image.new("1", (10_000, 10_000)).save(tmp_path / "large.png")
+    _, bad = decoded(tmp_path)
+    assert "more than Pillow's limit" in bad["large.png"]
 
 
 def test_readers_close_their_archives(tmp_path: Path) -> None:
@@ -144,7 +180,7 @@ def test_mutated_images_are_read_or_named(tmp_path: Path) -> None:
 def test_sixteen_bit_and_float_images_keep_their_range() -> None:
     ramp = np.linspace(0, 65535, 64).astype(np.uint16).reshape(8, 8)
     assert np.abs(fit(Image.fromarray(ramp), (1, 8, 8))[0].astype(int) - ramp // 257).max() <= 1
+    dark = np.full((8, 8), 200, np.uint16)
+    assert fit(Image.fromarray(dark), (1, 8, 8)).max() == 1  # by the kind of image, not by what it holds
     floats = np.linspace(0, 1, 64, dtype=np.float32).reshape(8, 8)
     assert np.abs(fit(Image.fromarray(floats), (1, 8, 8))[0] - 255 * floats).max() <= 1
-    bytes_as_ints = np.arange(64, dtype=np.int32).reshape(8, 8)
-    assert np.array_equal(fit(Image.fromarray(bytes_as_ints), (1, 8, 8))[0], bytes_as_ints)

@@ -68,6 +68,7 @@ def test_a_missing_file_means_not_found(small: Path) -> None:
         (gzip.compress(b""), "wrong magic number"),
         (gzip.compress(b"\0\0\x08\x03\0\0"), "ends inside its header"),
         (gzip.compress(b"\0\0\x08\x01\0\0\0\x05abc"), "holds 3 bytes where its header promises"),
+        (gzip.compress(b"\0\0\x08\x64" + b"\0\0\0\1" * 100 + b"a"), "claims 100 dimensions"),
     ],
 )
 def test_damaged_files_are_named(tmp_path: Path, content: bytes, message: str) -> None:

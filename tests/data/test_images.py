@@ -61,3 +61,11 @@ def test_a_source_must_fit_together() -> None:
         source(x, x, classes=1)
     with pytest.raises(GradcastError, match="both must be the same"):
         source(x, np.zeros((4, 1, 5, 5), np.uint8))
+
+
+def test_other_proportions_are_cut_to_the_middle_or_squashed() -> None:
+    x = np.zeros((1, 1, 8, 24), np.uint8)
+    x[..., 8:16] = 255
+    assert (convert(x, (1, 8, 8)) == 255).all()
+    assert convert(x, (1, 8, 8), squash=True).min() == 0
+    assert convert(x.transpose(0, 1, 3, 2), (1, 8, 8)).min() == 255

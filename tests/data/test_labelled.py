@@ -6,7 +6,7 @@ from PIL import Image
 
 from gradcast.data.cache import Cache
 from gradcast.data.files import image_files
-from gradcast.data.labelled import LabelledFiles, cached_pool, cached_source
+from gradcast.data.labelled import LabelledFiles, cached_pool, cached_source, own_shape
 from gradcast.data.load import untracked
 from gradcast.errors import GradcastError
 from tests.data.images import fill
@@ -54,6 +54,8 @@ def test_unreadable_images_are_left_out_with_their_labels(root: Path) -> None:
     with pytest.warns(UserWarning, match=r"skipped .*001\.png"):
         source = cached_source(labelled(root), (3, 12, 12), Cache(root / "cache"), track=untracked)
     assert source.train.y.tolist() == [0, 1, 1]
+    with pytest.warns(UserWarning, match=r"skipped .*001\.png"):  # and again when it comes from the cache
+        cached_source(labelled(root), (3, 12, 12), Cache(root / "cache"), track=untracked)
     assert np.array_equal(source.train.x[1], np.asarray(Image.open(root / "train" / "002.png")).transpose(2, 0, 1))
 
 
@@ -80,5 +82,33 @@ def test_many_bad_files_are_counted(root: Path) -> None:
 )
 def test_a_class_without_images_is_named(root: Path, train_y: list[int], test_y: list[int], part: str) -> None:
     train, test = (image_files(root / p) for p in ("train", "test"))
-    with pytest.raises(GradcastError, match=f"class 'dog' of own has no {part} image"):
+    with pytest.raises(GradcastError, match=f"class 'dog' of own has no readable {part} image"):
         LabelledFiles("own", train, train_y, test, test_y, ("cat", "dog"))
+
+
+@pytest.mark.filterwarnings("ignore:skipped")
+def test_a_class_whose_images_are_all_unreadable_is_named(root: Path) -> None:
+    (root / "test" / "011.png").write_text("no image")
+    with pytest.raises(GradcastError, match="class 'dog' of own has no readable test image"):
+        cached_source(labelled(root), (3, 12, 12), Cache(root / "cache"), track=untracked)
+
+
+def test_headers_are_looked_at_once_and_only_where_something_is_open(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = Cache(root / "cache")
+    assert own_shape(labelled(root), cache, colour="own", size=None, track=untracked) == (3, 12, 12)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("an image file was opened")
+
+    monkeypatch.setattr(Image, "open", refuse)
+    assert own_shape(labelled(root), cache, colour="own", size=None, track=untracked) == (3, 12, 12)
+    fresh = Cache(root / "fresh")
+    assert own_shape(labelled(root), fresh, colour="grey", size=9, track=untracked) == (1, 9, 9)
+
+
+def test_sizes_of_test_images_count_too(root: Path) -> None:
+    fill(root / "test", 1, size=(20, 20), start=11)
+    with pytest.raises(GradcastError, match="differ in size"):
+        own_shape(labelled(root), Cache(root / "cache"), colour="own", size=None, track=untracked)

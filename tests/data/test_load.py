@@ -6,7 +6,7 @@ import pytest
 
 from gradcast.data.cache import Cache
 from gradcast.data.images import Source
-from gradcast.data.load import Shelf, load_folder, load_pool, load_source, untracked
+from gradcast.data.load import Shelf, default_data, load_folder, load_pool, load_source, untracked
 from gradcast.errors import GradcastError
 from tests.data.images import fill, tiny_imagenet, zipped
 
@@ -88,3 +88,16 @@ def test_real_pools(data: Path, tmp_path: Path) -> None:
             assert x.shape[1:] == (3, 32, 32)
             assert len(x) >= 1000
             assert 60 < x.mean() < 190
+
+
+def test_a_labelled_collection_of_mixed_sizes_is_a_pool(tmp_path: Path) -> None:
+    for number, label in enumerate(("n1", "n2")):
+        fill(tmp_path / "mini-imagenet" / label, 7, size=(10 + 5 * number, 12))
+    assert load_pool("mini-imagenet", (3, 8, 8), shelf(tmp_path), squash=False, data_seed=0).shape == (12, 3, 8, 8)
+
+
+def test_the_default_data_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("GRADCAST_DATA", str(tmp_path))
+    assert default_data() == tmp_path
+    monkeypatch.delenv("GRADCAST_DATA")
+    assert default_data() == Path("data")

@@ -123,7 +123,7 @@ def test_a_class_may_be_called_train(tmp_path: Path) -> None:
         ([("cat", 9)], "{root} has only the folder 'cat' of images"),
         ([("train/cat", 3), ("train/dog", 3)], "{root} has folders in train/ but neither test/ nor val/; add one"),
         ([("train/cat", 3), ("train/dog", 3), ("valid/cat", 3), ("valid/dog", 3)], "{root} has folders in train/ but"),
-        ([("train/cat", 3), ("train/dog", 3), ("test/cat", 3)], "class 'dog' of folder has no test image"),
+        ([("train/cat", 3), ("train/dog", 3), ("test/cat", 3)], "class 'dog' of folder has no readable test image"),
         ([("train/cat", 3), ("train/dog", 3), ("test", 3)], "{root} has no folders of images in test/; lay it out"),
         (
             [("train/cat", 3), ("train/dog", 3), ("test/cat", 3), ("test/dog", 1), ("test/emu", 1)],
@@ -208,7 +208,7 @@ def test_tensors(dtype: torch.dtype) -> None:
         ({"y_test": np.array([7, -3, 7, 41])}, "label 41 has test images but no training image; add some or remove it"),
         ({"y_test": np.array([7, -3, 7, 7])}, "label 40 has training images but no test image; add some or remove it"),
         ({"x_train": GREY[:0], "y_train": LABELS[:0]}, "has test images but no training image"),
-        ({"x_test": GREY[:0], "y_test": LABELS[:0]}, "has no test images"),
+        ({"x_test": GREY[:0], "y_test": LABELS[:0]}, "x_test is empty"),
         ({"x_test": GREY[:4, :3]}, "training images of shape .1, 4, 5. and test images of shape .1, 3, 5."),
         ({"x_test": COLOUR[:4]}, "training images of shape .1, 4, 5. and test images of shape .3, 4, 5."),
         ({"x_train": GREY.reshape(6, 20)}, r"x_train has shape \(6, 20\); images are N x H x W, "),
@@ -222,7 +222,7 @@ def test_tensors(dtype: torch.dtype) -> None:
         ({"x_test": np.full((4, 4, 5), np.inf, np.float32)}, "x_test holds float32 numbers outside 0 to 1"),
         ({"x_test": np.zeros((4, 4, 5), complex)}, "x_test holds complex128 numbers outside 0 to 1"),
         ({"x_test": np.full((4, 4, 5), "a")}, "x_test holds <U1 numbers outside 0 to 1"),
-        ({"x_train": GREY[:, :0], "x_test": GREY[:4, :0]}, "has no training images"),
+        ({"x_train": GREY[:, :0], "x_test": GREY[:4, :0]}, "x_train is empty"),
     ],
 )
 def test_wrong_arrays_are_named(tmp_path: Path, changes: dict[str, Any], message: str) -> None:

@@ -37,6 +37,16 @@ def test_without_val_it_is_a_pool_only(tmp_path: Path) -> None:
         read(base)
 
 
+def test_a_damaged_list_of_labels_in_the_archive(tmp_path: Path) -> None:
+    archive = zipped(tiny_imagenet(tmp_path), tmp_path / "tiny-imagenet-200.zip")
+    content = archive.read_bytes()
+    damaged = content.replace(b"1000.JPEG\tn0000", b"1000.JPEG\tm0000", 1)
+    assert damaged != content
+    archive.write_bytes(damaged)
+    with pytest.raises(GradcastError, match=r"val_annotations\.txt in .* cannot be read"):
+        read(archive)
+
+
 def test_without_train_it_is_nothing(tmp_path: Path) -> None:
     (tmp_path / "x").mkdir()
     with pytest.raises(GradcastError, match="no images under train/"):

@@ -27,3 +27,10 @@ def test_reference_scale_is_imagenets() -> None:
     white = torch.full((1, 3, 1, 1), 255, dtype=torch.uint8)
     expected = [(1 - 0.485) / 0.229, (1 - 0.456) / 0.224, (1 - 0.406) / 0.225]
     assert reference_scale(3)(white, torch.float64).flatten().tolist() == pytest.approx(expected)
+
+
+def test_every_image_counts() -> None:
+    x = np.zeros((40_000, 1, 1, 1), np.uint8)
+    x[1::2] = 255
+    found = scale_for("standard", x)
+    assert (found.mean[0], found.std[0]) == pytest.approx((0.5, 0.5))

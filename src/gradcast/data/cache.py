@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from gradcast.errors import GradcastError
 
 Arrays = dict[str, np.ndarray]
 BUILDING = ".building-"
+ABANDONED = 24 * 3600  # seconds after which a build that never ended may be deleted
+VERSION = 1  # of the decoding: raised when the same files give other arrays
 
 
 def default_cache() -> Path:
@@ -46,8 +49,8 @@ class Cache:
 
     def get(self, name: str, key: Mapping[str, object], build: Callable[[Path], None]) -> Arrays:
         """The arrays under this key, built into a folder as .npy files where they are not there yet."""
-        digest = hashlib.blake2b(json.dumps(key, sort_keys=True).encode(), digest_size=8).hexdigest()
-        place = self.root / f"{name}-{digest}"
+        text = json.dumps({"version": VERSION, **key}, sort_keys=True)
+        place = self.root / f"{name}-{hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}"
         if place.is_dir():
             try:
                 return _load(place)
@@ -55,20 +58,28 @@ class Cache:
                 warnings.warn(f"the cache entry {place} is damaged ({error}) and is made anew", stacklevel=2)
                 shutil.rmtree(place, ignore_errors=True)
         try:
-            self._build(place, key, build)
+            self._build(place, text, build)
             return _load(place)
-        except OSError as error:
-            raise GradcastError(
-                f"the cache {self.root} cannot be written ({error.strerror or error}); "
-                "free some space there or set GRADCAST_CACHE to another folder"
-            ) from None
+        except (OSError, ValueError) as error:
+            raise GradcastError(self._explain(error)) from None
 
-    def _build(self, place: Path, key: Mapping[str, object], build: Callable[[Path], None]) -> None:
+    def _explain(self, error: OSError | ValueError) -> str:
+        file = getattr(error, "filename", None)
+        reason = getattr(error, "strerror", None) or error
+        if isinstance(file, str) and not Path(file).is_relative_to(self.root):
+            return f"{file} cannot be read ({reason})"
+        return (
+            f"the cache {self.root} cannot be written ({reason}); "
+            "free some space there or set GRADCAST_CACHE to another folder"
+        )
+
+    def _build(self, place: Path, key: str, build: Callable[[Path], None]) -> None:
         self.root.mkdir(parents=True, exist_ok=True)
         beside = Path(tempfile.mkdtemp(prefix=BUILDING, dir=self.root))
         try:
             build(beside)
-            (beside / "key.json").write_text(json.dumps(key, sort_keys=True, indent=2) + "\n")
+            files = sorted(path.name for path in beside.glob("*.npy"))
+            (beside / "key.json").write_text(json.dumps({"key": json.loads(key), "files": files}, indent=2) + "\n")
             beside.rename(place)
         except OSError as error:
             if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):  # somebody else was faster, which is fine
@@ -77,18 +88,27 @@ class Cache:
             shutil.rmtree(beside, ignore_errors=True)
 
     def entries(self) -> list[Entry]:
-        """What is there, largest first; abandoned builds included."""
-        folders = [path for path in self.root.iterdir() if path.is_dir()] if self.root.is_dir() else []
+        """What is there, largest first; abandoned builds included, nothing that is not the cache's own."""
+        folders = [path for path in self.root.iterdir() if _own(path)] if self.root.is_dir() else []
         sizes = [Entry(path, sum(file.stat().st_size for file in path.iterdir())) for path in folders]
         return sorted(sizes, key=lambda entry: -entry.size)
 
     def clear(self) -> int:
-        """Delete every entry; returns how many bytes that freed."""
+        """Delete every entry; returns how many bytes that freed. An entry disappears whole."""
         entries = self.entries()
         for entry in entries:
-            shutil.rmtree(entry.path)
+            aside = entry.path.with_name(f"{BUILDING}deleted-{entry.path.name}")
+            entry.path.rename(aside)
+            shutil.rmtree(aside)
         return sum(entry.size for entry in entries)
 
 
+def _own(path: Path) -> bool:
+    if path.name.startswith(BUILDING) and path.is_dir():
+        return time.time() - path.stat().st_mtime > ABANDONED
+    return (path / "key.json").is_file()
+
+
 def _load(place: Path) -> Arrays:
-    return {path.stem: np.load(path, mmap_mode="r", allow_pickle=False) for path in sorted(place.glob("*.npy"))}
+    names = json.loads((place / "key.json").read_text())["files"]
+    return {Path(name).stem: np.load(place / name, mmap_mode="r", allow_pickle=False) for name in names}

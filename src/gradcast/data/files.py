@@ -9,6 +9,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
@@ -24,6 +25,8 @@ Track = Callable[[Iterable[Any], str, int], Iterable[Any]]  # wraps a long loop 
 # fit: cut to the middle, then scale. squash: scale both sides whatever the proportions.
 Fit = Literal["fit", "squash"]
 LARGEST_FILE = 256 * 2**20
+# Pillow goes by content, not by name, and some of its formats (EPS) start other programs: only these are opened.
+FORMATS = ("JPEG", "PNG", "BMP", "GIF", "PPM", "TIFF", "WEBP")
 # What Pillow raises on files that are not what they claim to be.
 UNREADABLE = (
     OSError, ValueError, SyntaxError, EOFError, ArithmeticError, LookupError, TypeError, AttributeError, AssertionError,
@@ -50,17 +53,23 @@ class ImageFiles:
 def image_files(root: Path) -> ImageFiles:
     """All image files below a folder, or in a zip archive, however deep, in the order of their names."""
     if root.is_dir():
-        known = Image.registered_extensions()
+        known = extensions()
         found = sorted(path for path in root.rglob("*") if path.suffix.lower() in known and path.is_file())
         facts = {str(path.relative_to(root)): path.stat() for path in found}
-        return ImageFiles(root, tuple(facts), _digest([f"{n} {s.st_size} {s.st_mtime_ns}" for n, s in facts.items()]))
+        lines = [f"{name} {fact.st_size} {fact.st_mtime_ns}" for name, fact in facts.items()]
+        return ImageFiles(root, tuple(facts), _digest([str(root.resolve()), *lines]))
     if root.is_file() and zipfile.is_zipfile(root):
         return _zipped(root)
     raise GradcastError(f"{root} is neither a folder nor a zip archive; set the path to a folder of images")
 
 
+def extensions() -> set[str]:
+    """Names of files that may be images."""
+    return {suffix for suffix, form in Image.registered_extensions().items() if form in FORMATS}
+
+
 def _zipped(root: Path) -> ImageFiles:
-    known = Image.registered_extensions()
+    known = extensions()
     try:
         with zipfile.ZipFile(root) as archive:
             entries = sorted(archive.infolist(), key=lambda entry: entry.filename)
@@ -90,12 +99,24 @@ class Reader:
 
     def image(self, name: str) -> Image.Image:
         """One decoded image; raises one of UNREADABLE."""
+        with self._open(name) as image:
+            image.load()
+            return image
+
+    def shape(self, name: str) -> Shape:
+        """Channels, height and width by the file's header alone; raises one of UNREADABLE."""
+        with self._open(name) as image:
+            return 1 if image.mode in ("1", "L", "F") or image.mode.startswith("I") else 3, image.height, image.width
+
+    def _open(self, name: str) -> Image.Image:
         raw: Path | io.BytesIO = self.files.root / name
         if self.files.root.is_file():
             raw = io.BytesIO(self._unzip(name))
-        with Image.open(raw) as image:
-            image.load()
-            return image
+        image = Image.open(raw, formats=FORMATS)
+        if image.width * image.height > (Image.MAX_IMAGE_PIXELS or image.width * image.height):
+            image.close()
+            raise ValueError(f"{image.width} x {image.height} pixels are more than Pillow's limit")
+        return image
 
     def _unzip(self, name: str) -> bytes:
         archive = getattr(self.local, "archive", None)
@@ -114,30 +135,28 @@ class Reader:
             archive.close()
 
 
-def shape_of(files: ImageFiles, colour: str, size: int | None) -> Shape:
-    """The common shape of a collection: its own where all agree, else what is asked for."""
-    reader = Reader(files)
+def shapes_in(files: ImageFiles, *, track: Track) -> set[Shape]:
+    """All shapes that occur in a collection, by the headers of its readable files."""
+    reader, seen = Reader(files), set()
     try:
-        looked_at = (_facts(reader, name) for name in files.names[:: max(len(files) // 200, 1)])
-        seen = {facts for facts in looked_at if facts is not None}
+        for name in track(files.names, f"looking at {files.root.name}", len(files)):
+            with suppress(*UNREADABLE):
+                seen.add(reader.shape(name))
     finally:
         reader.close()
+    return seen
+
+
+def common_shape(seen: set[Shape], root: Path, *, colour: str, size: int | None) -> Shape:
+    """One shape for a collection: its own where all images agree, else what is asked for."""
     if not seen:
-        raise GradcastError(f"none of the images looked at in {files.root} can be read; set the path to another folder")
-    sizes = {(height, width) for _, height, width in seen if height}
+        raise GradcastError(f"none of the images in {root} can be read; set the path to another folder")
+    sizes = {(height, width) for _, height, width in seen}
     grey = colour == "grey" or (colour == "own" and all(channels == 1 for channels, _, _ in seen))
     if size is None and len(sizes) > 1:
-        raise GradcastError(f"the images in {files.root} differ in size; set one for all, as in --set stream.size=32")
+        raise GradcastError(f"the images in {root} differ in size; set one for all, as in --set stream.size=32")
     height, width = (size, size) if size is not None else sizes.pop()
     return 1 if grey else 3, height, width
-
-
-def _facts(reader: Reader, name: str) -> Shape | None:
-    try:
-        image = reader.image(name)
-    except UNREADABLE:
-        return None
-    return 1 if image.mode in ("1", "L", "I", "I;16", "F") else 3, image.height, image.width
 
 
 def fit(image: Image.Image, shape: Shape, how: Fit = "fit") -> UInt8[np.ndarray, "c h w"]:
@@ -155,11 +174,10 @@ def fit(image: Image.Image, shape: Shape, how: Fit = "fit") -> UInt8[np.ndarray,
 
 def _eight_bit(image: Image.Image) -> Image.Image:
     """Images of 16 bits, and of numbers from 0 to 1, in the range that Pillow's conversion would cut off."""
-    if not image.mode.startswith(("I", "F")):
+    if image.mode != "F" and not image.mode.startswith("I"):
         return image
     values = np.nan_to_num(np.asarray(image, dtype=np.float64))
-    largest = values.max(initial=0)
-    top = 65535.0 if largest > 255 else 1.0 if image.mode == "F" and largest <= 1 else 255.0
+    top = 1.0 if image.mode == "F" else 65535.0  # by the kind of image, never by what this one happens to hold
     return Image.fromarray(np.clip(values * (255 / top), 0, 255).round().astype(np.uint8))
 
 

@@ -14,6 +14,8 @@ FILES = {
     "train": ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
     "test": ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"),
 }
+LARGEST = 2**30
+MOST_DIMENSIONS = 4
 DIGITS = tuple(str(digit) for digit in range(10))
 CLOTHES = ("t-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
 
@@ -40,13 +42,17 @@ def read_idx_dataset(name: str, paths: list[Path], classes: tuple[str, ...]) -> 
 def read_idx(path: Path) -> np.ndarray:
     """An idx file of unsigned bytes: two zeros, type 8, number of dimensions, their sizes, the data."""
     try:
-        raw = path.read_bytes()
-        raw = gzip.decompress(raw) if path.suffix == ".gz" else raw
+        with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
+            raw = file.read(LARGEST + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise GradcastError(f"{path} cannot be unpacked ({error}); fetch it again") from None
     if len(raw) < 4 or raw[:3] != b"\0\0\x08":
         raise GradcastError(f"{path} is not an idx file of bytes (wrong magic number); fetch it again")
+    if len(raw) > LARGEST:
+        raise GradcastError(f"{path} unpacks to more than {LARGEST} bytes, which no dataset of this kind has")
     dimensions = raw[3]
+    if dimensions > MOST_DIMENSIONS:
+        raise GradcastError(f"{path} claims {dimensions} dimensions; fetch it again")
     if len(raw) < 4 + 4 * dimensions:
         raise GradcastError(f"{path} ends inside its header; fetch it again")
     shape = struct.unpack(f">{dimensions}I", raw[4 : 4 + 4 * dimensions])

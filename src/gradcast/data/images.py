@@ -80,17 +80,29 @@ class Source:
         return replace(self, train=train, test=test)
 
 
-def convert(x: Pixels, shape: Shape) -> Pixels:
-    """Images in another colour and size: Pillow's weights for grey, bilinear with smoothing where they shrink."""
+def convert(x: Pixels, shape: Shape, *, squash: bool = False) -> Pixels:
+    """Images in another colour and size: Pillow's weights for grey, bilinear with smoothing where they shrink.
+
+    Other proportions are cut to the middle first, or ignored (squash), as when image files are decoded.
+    """
     channels, height, width = shape
     out = np.empty((len(x), *shape), dtype=np.uint8)
     for start in range(0, len(x), CHUNK):
         part = _colour(x[start : start + CHUNK], channels)
+        part = part if squash else _middle(part, height / width)
         if part.shape[2:] != (height, width):
             smooth = torch.from_numpy(np.array(part)).float()
             part = interpolate(smooth, (height, width), mode="bilinear", antialias=True).round().byte().numpy()
         out[start : start + CHUNK] = part
     return out
+
+
+def _middle(x: Pixels, proportion: float) -> Pixels:
+    """The largest window of this height over width in the middle."""
+    height, width = x.shape[2:]
+    tall, wide = min(height, max(round(width * proportion), 1)), min(width, max(round(height / proportion), 1))
+    top, left = (height - tall) // 2, (width - wide) // 2
+    return x[:, :, top : top + tall, left : left + wide]
 
 
 def _colour(x: Pixels, channels: int) -> Pixels:

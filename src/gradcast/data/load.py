@@ -11,12 +11,17 @@ import numpy as np
 from gradcast.data.cache import Cache
 from gradcast.data.catalogue import CATALOGUE, Dataset
 from gradcast.data.digits import digits
-from gradcast.data.files import Track, shape_of
+from gradcast.data.files import Track
 from gradcast.data.images import Colour, Images, Pixels, Shape, Source, convert
-from gradcast.data.labelled import cached_pool, cached_source
+from gradcast.data.labelled import LabelledFiles, cached_pool, cached_source, own_shape
 from gradcast.data.own import class_folders, read_npz
 from gradcast.data.pools import any_images
 from gradcast.errors import GradcastError
+
+
+def default_data() -> Path:
+    """$GRADCAST_DATA, else ./data."""
+    return Path(os.environ.get("GRADCAST_DATA", "data"))
 
 
 @dataclass(frozen=True)
@@ -51,18 +56,20 @@ class Shelf:
 
 def load_source(name: str, shelf: Shelf, *, path: str, size: int | None, colour: Colour, data_seed: int) -> Source:
     """A labelled dataset by name, in the colour and size asked for."""
+    if name == "python":
+        raise GradcastError("the source 'python' is images that the caller of gradcast.run brings along")
     if name == "digits":
         return digits(data_seed).converted(colour, size)
     if name == "npz":
         return read_npz(shelf.find(path, "stream.path")).converted(colour, size)
     if name == "folder":
         files = class_folders(shelf.find(path, "stream.path"), data_seed=data_seed)
-        return cached_source(files, shape_of(files.train, colour, size), shelf.cache, track=shelf.track)
+        return _decoded_source(files, shelf, colour=colour, size=size)
     dataset = CATALOGUE[name]
     paths = shelf.paths(dataset)
     if dataset.files is not None and (dataset.read is None or paths[0].is_dir()):
         files = dataset.files(paths[0])
-        return cached_source(files, shape_of(files.train, colour, size), shelf.cache, track=shelf.track)
+        return _decoded_source(files, shelf, colour=colour, size=size)
     return _cached_arrays(dataset, paths, shelf).converted(colour, size)
 
 
@@ -75,11 +82,20 @@ def load_folder(path: str, shape: Shape, shelf: Shelf, *, squash: bool) -> Pixel
 def load_pool(name: str, shape: Shape, shelf: Shelf, *, squash: bool, data_seed: int) -> Pixels:
     """A dataset's images in the shape asked for; of a labelled dataset the training images, labels ignored."""
     dataset = CATALOGUE.get(name)
-    if dataset is not None and dataset.pool is not None:
-        files = dataset.pool(shelf.paths(dataset)[0])
-        return cached_pool(name, files, shape, shelf.cache, squash=squash, track=shelf.track)
+    if dataset is not None:
+        place = shelf.paths(dataset)[0]
+        files = dataset.pool(place) if dataset.pool is not None else None
+        if files is None and dataset.files is not None and place.is_dir():
+            files = dataset.files(place).train
+        if files is not None:
+            return cached_pool(name, files, shape, shelf.cache, squash=squash, track=shelf.track)
     source = load_source(name, shelf, path="", size=None, colour="own", data_seed=data_seed)
-    return source.train.x if source.shape == shape else convert(source.train.x, shape)
+    return source.train.x if source.shape == shape else convert(source.train.x, shape, squash=squash)
+
+
+def _decoded_source(files: LabelledFiles, shelf: Shelf, *, colour: Colour, size: int | None) -> Source:
+    shape = own_shape(files, shelf.cache, colour=colour, size=size, track=shelf.track)
+    return cached_source(files, shape, shelf.cache, track=shelf.track)
 
 
 def _cached_arrays(dataset: Dataset, paths: list[Path], shelf: Shelf) -> Source:

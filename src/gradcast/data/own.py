@@ -124,6 +124,8 @@ def pixels(values: Array, what: str = "the pool") -> Pixels:
     x = _array(values)
     if x.ndim == 3:
         x = x[:, None]
+    if not x.size:
+        raise GradcastError(f"{what} is empty; give at least one image")
     if x.ndim != 4:
         raise GradcastError(f"{what} has shape {x.shape}; images are N x H x W, N x H x W x C or N x C x H x W")
     if x.shape[1] not in (1, 3) and x.shape[3] in (1, 3):

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from PIL import Image, ImageDraw
 
+from gradcast.errors import GradcastError
 from gradcast.randomness import torch_generator
 from gradcast.streams.pool import Pool
 from gradcast.streams.stream import Stream
@@ -46,4 +47,7 @@ def _draw(rows: list[tuple[str, torch.Tensor]], path: Path) -> None:
             plane = image[0] if len(image) == 1 else image.transpose(1, 2, 0)
             tile = Image.fromarray(plane).resize((TILE, TILE), Image.Resampling.NEAREST)
             sheet.paste(tile.convert("RGB"), (MARGIN + column * (TILE + GAP), top))
-    sheet.save(path)
+    try:
+        sheet.save(path)
+    except ValueError as error:
+        raise GradcastError(f"{path} cannot be written ({error}); call it something.png") from None

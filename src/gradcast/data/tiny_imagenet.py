@@ -1,9 +1,10 @@
 """Tiny ImageNet: 200 classes of 64x64 JPEGs, in the publisher's zip or unpacked; any number of images a class."""
 
 import zipfile
+import zlib
 from pathlib import Path
 
-from gradcast.data.files import ImageFiles, image_files
+from gradcast.data.files import LARGEST_FILE, ImageFiles, image_files
 from gradcast.data.labelled import LabelledFiles
 from gradcast.errors import GradcastError
 
@@ -58,8 +59,17 @@ def _val_labels(root: Path) -> dict[str, str]:
         path = root / "val" / "val_annotations.txt"
         text = path.read_text(errors="replace") if path.is_file() else ""
     else:
-        with zipfile.ZipFile(root) as archive:
-            name = f"{FOLDER}/val/val_annotations.txt"
-            text = archive.read(name).decode(errors="replace") if name in archive.namelist() else ""
+        text = _unzipped(root, f"{FOLDER}/val/val_annotations.txt")
     rows = [line.split("\t") for line in text.splitlines()]
     return {row[0]: row[1] for row in rows if len(row) > 1}
+
+
+def _unzipped(root: Path, name: str) -> str:
+    try:
+        with zipfile.ZipFile(root) as archive:
+            if name not in archive.namelist():
+                return ""
+            with archive.open(name) as entry:
+                return entry.read(LARGEST_FILE).decode(errors="replace")
+    except (OSError, RuntimeError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise GradcastError(f"{name} in {root} cannot be read ({error}); fetch it again") from None

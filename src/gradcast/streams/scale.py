@@ -8,12 +8,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from gradcast.data.images import Pixels
+from gradcast.data.images import CHUNK, Pixels
 
 # unit: divided by 255. standard: also shifted and scaled by each channel's mean and deviation over the training images.
 Normalise = Literal["unit", "standard"]
 REFERENCE = {1: ((0.5,), (0.5,)), 3: ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))}
-SAMPLE = 20_000  # images looked at for mean and deviation
 
 
 @dataclass(frozen=True)
@@ -36,9 +35,14 @@ def scale_for(normalise: Normalise, x: Pixels) -> Scale:
     """The scale of a stream, from its training images."""
     if normalise == "unit":
         return Scale()
-    sample = x[:: max(len(x) // SAMPLE, 1)] / np.float64(255)
-    mean, std = sample.mean((0, 2, 3)), sample.std((0, 2, 3))
-    return Scale(tuple(mean.tolist()), tuple(np.maximum(std, 1e-6).tolist()))
+    total = squares = np.zeros(x.shape[1], dtype=np.int64)
+    for start in range(0, len(x), CHUNK):  # whole numbers, so that no image is too small to count
+        part = x[start : start + CHUNK].astype(np.int64)
+        total, squares = total + part.sum((0, 2, 3)), squares + (part * part).sum((0, 2, 3))
+    pixels = x.size / x.shape[1]
+    mean = total / pixels
+    std = np.sqrt(np.maximum(squares / pixels - mean**2, 0))
+    return Scale(tuple((mean / 255).tolist()), tuple(np.maximum(std / 255, 1e-6).tolist()))
 
 
 def reference_scale(channels: int) -> Scale:

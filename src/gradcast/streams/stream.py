@@ -45,6 +45,18 @@ class Stream:
         """Training steps of the whole stream."""
         return epochs * sum(-(-self.count(task) // batch) for task in range(len(self.tasks)))
 
+    def describe(self) -> dict[str, object]:
+        """What was made of the source, to be stored with a run."""
+        return {
+            "shape": list(self.shape),
+            "classes_per_task": self.width,
+            "labelled_images": [self.count(task) for task in range(len(self.tasks))],
+            "test_images": [len(task.test) for task in self.tasks],
+            "mean": list(self.scale.mean),
+            "std": list(self.scale.std),
+            **self.facts,
+        }
+
     def batches(
         self, task: int, seeds: Sequence[int], *, batch: int, epochs: int, device: torch.device, dtype: torch.dtype
     ) -> Iterator[Batch]:
