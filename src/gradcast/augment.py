@@ -7,6 +7,7 @@ device.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from jaxtyping import Float
@@ -94,20 +95,12 @@ def _blend(x: Tensor, other: Tensor, factor: Tensor) -> Tensor:
     return (other + factor * (x - other)).clamp(0, 1)
 
 
-def _padded_crop_4(x: Tensor, u: Tensor) -> Tensor:
-    return padded_crop(x, u, padding=4)
-
-
-def _colour_jitter(x: Tensor, u: Tensor) -> Tensor:
-    return jitter(x, u, brightness=0.4, contrast=0.4, saturation=0.4)
-
-
 # What a specification may name for labelled images and pools.
 AUGMENTATIONS = {
-    "crop": Augmentation("crop", _padded_crop_4, 2),
+    "crop": Augmentation("crop", partial(padded_crop, padding=4), 2),
     "flip": Augmentation("flip", flip, 1),
     "rotate": Augmentation("rotate", rotate, 1),
-    "jitter": Augmentation("jitter", _colour_jitter, 3),
+    "jitter": Augmentation("jitter", partial(jitter, brightness=0.4, contrast=0.4, saturation=0.4), 3),
     "resized-crop": Augmentation("resized-crop", resized_crop, 4),
 }
 

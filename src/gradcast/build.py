@@ -53,16 +53,11 @@ class Place:
 
 def stream(spec: StreamSpec, shelf: Shelf, source: Source | None = None) -> Stream:
     """The stream of labelled tasks; ``source`` where the images come from the caller."""
-    found = source or load_source(
-        spec.source,
-        shelf,
-        path=spec.path,
-        size=None if spec.size == "own" else spec.size,
-        colour=spec.colour,
-        data_seed=spec.data_seed,
-    )
+    size = None if spec.size == "own" else spec.size
     if source is not None:
-        found = source.converted(spec.colour, None if spec.size == "own" else spec.size)
+        found = source.converted(spec.colour, size)
+    else:
+        found = load_source(spec.source, shelf, path=spec.path, size=size, colour=spec.colour, data_seed=spec.data_seed)
     match spec.scenario:
         case "rotated":
             tasks, width, facts = scenarios.rotated(found, spec.tasks, spec.data_seed)

@@ -1,4 +1,5 @@
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 
 from gradcast.data.cifar import BINARY, PIXELS, PYTHON, find_cifar, read_cifar
 from gradcast.data.images import Source
-from tests.data.hostile import PROTOCOLS, pickled, refused, survives_damage
+from tests.data.hostile import COPIES, PROTOCOLS, pickled, refusal, refusals_of_damaged_copies
 from tests.data.test_pickles import Call
 
 NAMES = {"cifar-10": [f"class_{i}" for i in range(10)], "cifar-100": [f"fine_{i}" for i in range(100)]}
@@ -67,29 +68,37 @@ def read(name: str, data: Path) -> Source:
     return read_cifar(name, *found)
 
 
-def check(source: Source, name: str) -> None:
+def content(source: Source) -> dict[str, object]:
+    """All there is to compare; the first 1,024 bytes of an image are its red plane."""
+    parts = {"train": source.train, "test": source.test}
+    found: dict[str, object] = {"name": source.name, "classes": source.classes}
+    for name, part in parts.items():
+        planes = [[plane.tobytes() for plane in image] for image in part.x]
+        found[name] = [(*rgb, label) for rgb, label in zip(planes, part.y.tolist(), strict=True)]
+    return found
+
+
+def written(name: str) -> dict[str, object]:
     """The images and labels of all files in their order: rows of red, then green, then blue."""
     batches = [batch(name, index) for index in range(6 if name == "cifar-10" else 2)]
-    assert source.name == name
-    assert source.classes == tuple(NAMES[name])
-    for part, own in ((source.train, batches[:-1]), (source.test, batches[-1:])):
-        assert np.array_equal(part.x, np.concatenate([pixels for pixels, _ in own]).reshape(-1, 3, 32, 32))
-        assert part.y.tolist() == [label for _, labels in own for label in labels]
-    red = source.test.x[1, 0]
-    assert np.array_equal(red.ravel(), batches[-1][0][1, :1024])
+    found: dict[str, object] = {"name": name, "classes": tuple(NAMES[name])}
+    for part, own in (("train", batches[:-1]), ("test", batches[-1:])):
+        rows = [(row, label) for pixels, labels in own for row, label in zip(pixels, labels, strict=True)]
+        found[part] = [(*(row[at : at + 1024].tobytes() for at in (0, 1024, 2048)), label) for row, label in rows]
+    return found
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("name", ["cifar-10", "cifar-100"])
 def test_reads_the_python_version(tmp_path: Path, name: str, protocol: str | int) -> None:
     write_python(tmp_path, name, protocol)
-    check(read(name, tmp_path), name)
+    assert content(read(name, tmp_path)) == written(name)
 
 
 @pytest.mark.parametrize("name", ["cifar-10", "cifar-100"])
 def test_reads_the_binary_version(tmp_path: Path, name: str) -> None:
     write_binary(tmp_path, name)
-    check(read(name, tmp_path), name)
+    assert content(read(name, tmp_path)) == written(name)
 
 
 @pytest.mark.parametrize("name", ["cifar-10", "cifar-100"])
@@ -110,8 +119,7 @@ def test_a_pickle_that_wants_to_call_something_is_refused(tmp_path: Path) -> Non
         before = (folder / file).read_bytes()
         content = python_batch("cifar-100", 0) | {b"more": Call(os.system, (f"touch '{mark}'",))}
         (folder / file).write_bytes(pickled(content))
-        with refused(f"{folder / file} asks to call posix.system"):
-            read("cifar-100", tmp_path)
+        assert re.search(f"{folder / file} asks to call posix.system", refusal(read, "cifar-100", tmp_path))
         (folder / file).write_bytes(before)
     assert not mark.exists()
 
@@ -144,30 +152,26 @@ def test_wrong_content_is_named(tmp_path: Path, changes: dict[bytes, Any], messa
     path = write_python(tmp_path, "cifar-100") / "train"
     content = python_batch("cifar-100", 0) | changes
     path.write_bytes(pickled({key: value for key, value in content.items() if value is not None}))
-    with refused(message.replace("{path}", str(path))):
-        read("cifar-100", tmp_path)
+    assert re.search(message.replace("{path}", str(path)), refusal(read, "cifar-100", tmp_path))
 
 
 def test_a_pickle_of_something_else(tmp_path: Path) -> None:
     path = write_python(tmp_path, "cifar-100") / "train"
     path.write_bytes(pickled([1, 2, 3]))
-    with refused(f"{path} has no entries 'data' and 'fine_labels'"):
-        read("cifar-100", tmp_path)
+    assert re.search(f"{path} has no entries 'data' and 'fine_labels'", refusal(read, "cifar-100", tmp_path))
 
 
 @pytest.mark.parametrize("meta", [{b"label_names": [b"a"]}, {b"fine_label_names": b"abc"}, [b"apple"], 7, None])
 def test_names_of_classes_must_be_there(tmp_path: Path, meta: object) -> None:
     folder = write_python(tmp_path, "cifar-100")
     (folder / "meta").write_bytes(pickled(meta))
-    with refused(f"{folder / 'meta'} has no entry 'fine_label_names'"):
-        read("cifar-100", tmp_path)
+    assert re.search(f"{folder / 'meta'} has no entry 'fine_label_names'", refusal(read, "cifar-100", tmp_path))
 
 
 def test_too_few_names_of_classes(tmp_path: Path) -> None:
     folder = write_binary(tmp_path, "cifar-10")
     (folder / "batches.meta.txt").write_text("airplane\nautomobile\n")
-    with refused("labels from 0 to 9 but 2 classes"):
-        read("cifar-10", tmp_path)
+    assert re.search("labels from 0 to 9 but 2 classes", refusal(read, "cifar-10", tmp_path))
 
 
 @pytest.mark.parametrize("name", ["cifar-10", "cifar-100"])
@@ -175,21 +179,21 @@ def test_too_few_names_of_classes(tmp_path: Path) -> None:
 def test_a_binary_file_of_a_wrong_length(tmp_path: Path, name: str, raw: bytes) -> None:
     path = write_binary(tmp_path, name) / BINARY[name].test[0]
     path.write_bytes(raw)
-    with refused(
-        f"{path} has {len(raw)} bytes, not a whole number of {3073 if name == 'cifar-10' else 3074}-byte rows"
-    ):
-        read(name, tmp_path)
+    assert re.search(
+        f"{path} has {len(raw)} bytes, not a whole number of {3073 if name == 'cifar-10' else 3074}-byte rows",
+        refusal(read, name, tmp_path),
+    )
 
 
 @pytest.mark.parametrize("file", ["train", "meta"])
 def test_damaged_copies_of_the_python_version(tmp_path: Path, file: str) -> None:
     folder = write_python(tmp_path, "cifar-100")
-    survives_damage(folder / file, lambda: read("cifar-100", tmp_path))
+    assert 0 < refusals_of_damaged_copies(folder / file, lambda: read("cifar-100", tmp_path)) < COPIES
 
 
 def test_damaged_copies_of_the_binary_version(tmp_path: Path) -> None:
     folder = write_binary(tmp_path, "cifar-100")
-    survives_damage(folder / "train.bin", lambda: read("cifar-100", tmp_path))
+    assert 0 < refusals_of_damaged_copies(folder / "train.bin", lambda: read("cifar-100", tmp_path)) < COPIES
 
 
 @pytest.mark.data

@@ -1,6 +1,7 @@
 import gzip
 import io
 import os
+import re
 import stat
 import tarfile
 import zipfile
@@ -45,14 +46,15 @@ def contents(folder: Path) -> Members:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def refuses(archive: Path, message: str, *, limit: int = 2**30) -> None:
-    """It is refused with its name, and nothing but the archive and what was there is there."""
+def refusal(archive: Path, *, limit: int = 2**30) -> str:
+    """What is said of an archive, by its name; nothing but the archive and what was there is there afterwards."""
     folder = archive.parent
     before = sorted(folder.rglob("*"))
-    with pytest.raises(GradcastError, match=message) as caught:
+    with pytest.raises(GradcastError) as caught:
         extract(archive, folder / "not yet" / "there", limit=limit)
     assert str(archive) in str(caught.value)
     assert sorted(folder.rglob("*")) == before
+    return str(caught.value)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -100,14 +102,14 @@ def test_replaces_a_link_instead_of_following_it(tmp_path: Path) -> None:
 )
 def test_refuses_names_that_lead_outside(tmp_path: Path, kind: str, name: str) -> None:
     archive = pack(tmp_path / kind, {"first": b"fine", name: b"evil"})
-    refuses(archive, r"which could lie outside the folder")
+    assert re.search(r"which could lie outside the folder", refusal(archive))
     with pytest.raises(GradcastError) as caught:
         extract(archive, tmp_path / "out")
     assert repr(name) in str(caught.value)
 
 
 def test_refuses_bottomless_folders(tmp_path: Path) -> None:
-    refuses(pack(tmp_path / "a.zip", {"a/" * 1000 + "b": b""}), "folders deep")
+    assert re.search("folders deep", refusal(pack(tmp_path / "a.zip", {"a/" * 1000 + "b": b""})))
 
 
 @pytest.mark.parametrize("kind", ["a.zip", "a.tar.gz"])
@@ -118,7 +120,9 @@ def test_dots_and_empty_components_are_harmless(tmp_path: Path, kind: str) -> No
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE])
 def test_refuses_links_and_devices(tmp_path: Path, kind: bytes) -> None:
-    refuses(pack_special(tmp_path / "a.tar", kind=kind), "holds 'special', which is a link or a device")
+    assert re.search(
+        "holds 'special', which is a link or a device", refusal(pack_special(tmp_path / "a.tar", kind=kind))
+    )
 
 
 def test_refuses_a_link_in_a_zip(tmp_path: Path) -> None:
@@ -126,13 +130,13 @@ def test_refuses_a_link_in_a_zip(tmp_path: Path) -> None:
     info.external_attr = (stat.S_IFLNK | 0o777) << 16
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         archive.writestr(info, "/etc/passwd")
-    refuses(tmp_path / "a.zip", "holds 'special', which is a link or a device")
+    assert re.search("holds 'special', which is a link or a device", refusal(tmp_path / "a.zip"))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_refuses_more_than_the_limit(tmp_path: Path, kind: str) -> None:
     archive = pack(tmp_path / kind, {"small": b"1", "bomb": bytes(10**6)})
-    refuses(archive, r"unpacks to more than 1000000 bytes \(at 'bomb'\)", limit=10**6)
+    assert re.search(r"unpacks to more than 1000000 bytes \(at 'bomb'\)", refusal(archive, limit=10**6))
     extract(archive, tmp_path / "out", limit=10**6 + 1)
 
 
@@ -141,7 +145,7 @@ def test_does_not_believe_a_header_that_promises_little(tmp_path: Path) -> None:
     size = (10**6).to_bytes(4, "little")
     assert path.read_bytes().count(size) == 2
     path.write_bytes(path.read_bytes().replace(size, (10).to_bytes(4, "little")))
-    refuses(path, "is damaged", limit=1000)
+    assert re.search("is damaged", refusal(path, limit=1000))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -151,19 +155,19 @@ def test_truncated_archives(tmp_path: Path, kind: str) -> None:
     end = whole.rstrip(b"\0") if kind == "a.tar" else whole
     for length in (0, 1, 511, 512, 1024, 5000, 3584 + 512, len(end) // 2, len(end) - 1):
         path.write_bytes(whole[:length])
-        refuses(path, "is damaged.*fetch it again")
+        assert re.search("is damaged.*fetch it again", refusal(path))
 
 
 def test_a_tar_cut_between_two_members(tmp_path: Path) -> None:
     path = pack(tmp_path / "a.tar", {"1": bytes(512), "2": bytes(512)})
     path.write_bytes(path.read_bytes()[:1024])
-    refuses(path, "is damaged.*breaks off between two members")
+    assert re.search("is damaged.*breaks off between two members", refusal(path))
 
 
 def test_a_broken_header_is_not_the_end(tmp_path: Path) -> None:
     path = pack(tmp_path / "a.tar", {"1": bytes(512), "2": bytes(512)})
     path.write_bytes(path.read_bytes().replace(b"2\0\0\0", b"3\0\0\0", 1))
-    refuses(path, "is damaged")
+    assert re.search("is damaged", refusal(path))
 
 
 @pytest.mark.parametrize("kind", ["a.zip", "a.tar.gz"])
@@ -178,7 +182,7 @@ def test_a_wrong_checksum_inside(tmp_path: Path, kind: str) -> None:
         packed = bytearray(gzip.compress(raw))
         packed[-8] ^= 1
         path.write_bytes(packed)
-    refuses(path, "is damaged.*CRC")
+    assert re.search("is damaged.*CRC", refusal(path))
 
 
 def test_modes_are_plain(tmp_path: Path) -> None:
@@ -197,8 +201,8 @@ def test_modes_are_plain(tmp_path: Path) -> None:
 
 def test_what_is_no_archive(tmp_path: Path) -> None:
     (tmp_path / "a.rar").write_bytes(b"Rar!")
-    refuses(tmp_path / "a.rar", "unknown kind; unpack it by hand")
-    refuses(tmp_path / "missing.zip", "does not exist")
+    assert re.search("unknown kind; unpack it by hand", refusal(tmp_path / "a.rar"))
+    assert re.search("does not exist", refusal(tmp_path / "missing.zip"))
 
 
 def test_a_target_that_is_no_folder(tmp_path: Path) -> None:

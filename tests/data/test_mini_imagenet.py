@@ -1,4 +1,5 @@
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 
 from gradcast.data.mini_imagenet import SPLITS, class_folders, find_caches, find_mini_imagenet, read_caches
 from gradcast.errors import GradcastError
-from tests.data.hostile import PROTOCOLS, pickled, refused, survives_damage
+from tests.data.hostile import COPIES, PROTOCOLS, pickled, refusal, refusals_of_damaged_copies
 from tests.data.images import fill
 from tests.data.test_pickles import Call
 
@@ -80,8 +81,7 @@ def test_a_pickle_that_wants_to_call_something_is_refused(small: list[Path]) -> 
     mark = small[0].parent / "made by the pickle"
     content = cache("val") | {"more": Call(os.system, (f"touch '{mark}'",))}
     path = write(small[0].parent, "val", content)
-    with refused(f"{path} asks to call posix.system"):
-        read_caches(small)
+    assert re.search(f"{path} asks to call posix.system", refusal(read_caches, small))
     assert not mark.exists()
 
 
@@ -116,21 +116,19 @@ def test_a_pickle_that_wants_to_call_something_is_refused(small: list[Path]) -> 
 def test_wrong_content_is_named(small: list[Path], changes: dict[str, Any], message: str) -> None:
     content = cache("val") | changes
     path = write(small[0].parent, "val", {key: value for key, value in content.items() if value is not None})
-    with refused(message.replace("{path}", str(path))):
-        read_caches(small)
+    assert re.search(message.replace("{path}", str(path)), refusal(read_caches, small))
 
 
 @pytest.mark.parametrize("content", [[1, 2], 7, None, b"text", {}, {3: 4}])
 def test_a_pickle_of_something_else(small: list[Path], content: Any) -> None:
     path = write(small[0].parent, "val", content)
-    with refused(f"{path} has no 'image_data'"):
-        read_caches(small)
+    assert re.search(f"{path} has no 'image_data'", refusal(read_caches, small))
 
 
 @pytest.mark.parametrize("protocol", ["python 2", 4])
 def test_damaged_copies(tmp_path: Path, protocol: str | int) -> None:
     paths = [write(tmp_path, split, cache(split, side=3), protocol) for split in SPLITS]
-    survives_damage(paths[0], lambda: read_caches(paths))
+    assert 0 < refusals_of_damaged_copies(paths[0], lambda: read_caches(paths)) < COPIES
 
 
 @pytest.mark.parametrize("split", [True, False])

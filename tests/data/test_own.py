@@ -1,5 +1,6 @@
 import os
 import pickle
+import re
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ from torch.utils.data import Dataset, IterableDataset, TensorDataset
 
 from gradcast.data.images import Source
 from gradcast.data.own import NPZ_KEYS, class_folders, from_datasets, own_data, pixels, read_npz
-from tests.data.hostile import refused, survives_damage
+from tests.data.hostile import COPIES, refusal, refusals_of_damaged_copies
 from tests.data.images import fill, picture
 from tests.data.test_pickles import Call
 
@@ -136,15 +137,15 @@ def test_a_class_may_be_called_train(tmp_path: Path) -> None:
 def test_folders_that_cannot_be_used(tmp_path: Path, folders: list[tuple[str, int]], message: str) -> None:
     for folder, count in folders:
         fill(tmp_path / folder, count)
-    with refused(message.replace("{root}", str(tmp_path))):
-        class_folders(tmp_path)
+    assert re.search(message.replace("{root}", str(tmp_path)), refusal(class_folders, tmp_path))
 
 
 def test_a_folder_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"text")
     for name in ("file", "missing"):
-        with refused(f"{tmp_path / name} is neither a folder nor a zip archive"):
-            class_folders(tmp_path / name)
+        assert re.search(
+            f"{tmp_path / name} is neither a folder nor a zip archive", refusal(class_folders, tmp_path / name)
+        )
 
 
 @pytest.mark.parametrize(
@@ -226,17 +227,16 @@ def test_tensors(dtype: torch.dtype) -> None:
     ],
 )
 def test_wrong_arrays_are_named(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
-    with refused(message):
-        own_data(**arrays(**changes))
-    with refused(message):
-        read_npz(npz(tmp_path, **changes))
+    assert re.search(message, refusal(own_data, **arrays(**changes)))
+    assert re.search(message, refusal(read_npz, npz(tmp_path, **changes)))
 
 
 @pytest.mark.parametrize("key", NPZ_KEYS)
 def test_an_array_that_is_missing(tmp_path: Path, key: str) -> None:
     path = npz(tmp_path, **{key: None})
-    with refused(f"{path} has no array '{key}'; it must hold x_train, y_train, x_test, y_test"):
-        read_npz(path)
+    assert re.search(
+        f"{path} has no array '{key}'; it must hold x_train, y_train, x_test, y_test", refusal(read_npz, path)
+    )
 
 
 @pytest.mark.parametrize("key", NPZ_KEYS)
@@ -244,16 +244,14 @@ def test_arrays_of_objects_are_never_unpickled(tmp_path: Path, key: str) -> None
     mark = tmp_path / "made by the pickle"
     objects = np.array([Call(os.system, (f"touch '{mark}'",))], dtype=object)
     path = npz(tmp_path, **{key: objects})
-    with refused(f"{path} is not a readable .npz file .*allow_pickle=False"):
-        read_npz(path)
+    assert re.search(f"{path} is not a readable .npz file .*allow_pickle=False", refusal(read_npz, path))
     assert not mark.exists()
 
 
 def test_a_pickle_in_place_of_the_archive_is_never_opened(tmp_path: Path) -> None:
     path, mark = tmp_path / "mine.npz", tmp_path / "made by the pickle"
     path.write_bytes(pickle.dumps(Call(os.system, (f"touch '{mark}'",))))
-    with refused(f"{path} is not a readable .npz file"):
-        read_npz(path)
+    assert re.search(f"{path} is not a readable .npz file", refusal(read_npz, path))
     assert not mark.exists()
 
 
@@ -283,8 +281,7 @@ def test_members_that_are_no_arrays(tmp_path: Path, content: bytes) -> None:
     path = npz(tmp_path, x_train=None)
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("x_train.npy", content)
-    with refused(f"{path} is not a readable .npz file|x_train has shape"):
-        read_npz(path)
+    assert re.search(f"{path} is not a readable .npz file|x_train has shape", refusal(read_npz, path))
 
 
 def test_every_cut_of_a_file_is_noticed(tmp_path: Path) -> None:
@@ -292,42 +289,44 @@ def test_every_cut_of_a_file_is_noticed(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for length in range(0, len(whole), 7):
         path.write_bytes(whole[:length])
-        with refused(f"{path} is not a readable .npz file"):
-            read_npz(path)
+        assert re.search(f"{path} is not a readable .npz file", refusal(read_npz, path))
 
 
 def test_a_single_array_or_nothing_in_place_of_the_archive(tmp_path: Path) -> None:
     np.save(tmp_path / "one.npy", GREY)
-    with refused("is not a readable .npz file"):
-        read_npz(tmp_path / "one.npy")
+    assert re.search("is not a readable .npz file", refusal(read_npz, tmp_path / "one.npy"))
     for path in (tmp_path, tmp_path / "missing.npz"):
-        with refused(f"{path} does not exist; set stream.path to an .npz file with x_train, y_train, x_test, y_test"):
-            read_npz(path)
+        assert re.search(
+            f"{path} does not exist; set stream.path to an .npz file with x_train, y_train, x_test, y_test",
+            refusal(read_npz, path),
+        )
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
 def test_damaged_copies(tmp_path: Path, save: Any) -> None:
     path = tmp_path / "mine.npz"
     save(path, **arrays())
-    survives_damage(path, lambda: read_npz(path))
+    assert 0 < refusals_of_damaged_copies(path, lambda: read_npz(path)) < COPIES
 
 
-def check(source: Source, x: np.ndarray) -> None:
-    assert np.array_equal(source.train.x, x)
-    assert np.array_equal(source.test.x, x[:4])
-    assert source.classes == ("-3", "7", "40")
-    assert source.train.y.tolist() == [1, 0, 1, 2, 0, 2]
+def content(source: Source) -> tuple[object, ...]:
+    return source.train.x.tolist(), source.test.x.tolist(), source.classes, source.train.y.tolist()
+
+
+def expected(x: np.ndarray) -> tuple[object, ...]:
+    return x.tolist(), x[:4].tolist(), ("-3", "7", "40"), [1, 0, 1, 2, 0, 2]
 
 
 def test_tensor_datasets() -> None:
     x, y = torch.from_numpy(GREY / 255), torch.from_numpy(LABELS)
-    check(from_datasets(TensorDataset(x, y), TensorDataset(x[:4], y[:4])), GREY[:, None])
+    assert content(from_datasets(TensorDataset(x, y), TensorDataset(x[:4], y[:4]))) == expected(GREY[:, None])
 
 
 @pytest.mark.parametrize("x", [GREY, COLOUR], ids=["grey", "colour"])
 def test_datasets_of_pillow_images(x: np.ndarray) -> None:
     pairs = [(Image.fromarray(image), int(label)) for image, label in zip(x, LABELS, strict=True)]
-    check(from_datasets(Pairs(*pairs), Pairs(*pairs[:4])), x[:, None] if x.ndim == 3 else x.transpose(0, 3, 1, 2))
+    channel_first = x[:, None] if x.ndim == 3 else x.transpose(0, 3, 1, 2)
+    assert content(from_datasets(Pairs(*pairs), Pairs(*pairs[:4]))) == expected(channel_first)
 
 
 @pytest.mark.parametrize("mode", ["P", "RGBA", "CMYK", "HSV"])
@@ -356,5 +355,4 @@ def test_pillow_images_of_other_modes_are_seen_as_rgb(mode: str) -> None:
     ],
 )
 def test_datasets_that_cannot_be_used(data: Any, message: str) -> None:
-    with refused(message):
-        from_datasets(data, Pairs((GREY[0], 0)))
+    assert re.search(message, refusal(from_datasets, data, Pairs((GREY[0], 0))))

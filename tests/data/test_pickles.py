@@ -1,5 +1,6 @@
 import os
 import pickle
+import re
 import struct
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 from gradcast.data.pickles import load_pickle
-from tests.data.hostile import PROTOCOLS, pickled, refused, survives_damage
+from tests.data.hostile import COPIES, PROTOCOLS, pickled, refusal, refusals_of_damaged_copies
 
 ARRAYS = [
     np.arange(24, dtype=np.uint8).reshape(2, 3, 4),
@@ -78,10 +79,14 @@ def test_an_array_that_appears_twice_is_one_array(tmp_path: Path) -> None:
 )
 def test_nothing_is_ever_called(tmp_path: Path, wrap: Any, protocol: str | int) -> None:
     mark = tmp_path / "made by the pickle"
-    with refused(r"asks to call (posix|nt)\.system: it is not a plain dataset and was not opened further"):
-        load(tmp_path, pickled(wrap(Call(os.system, (f"touch '{mark}'",))), protocol))
-    with refused(r"asks to call (builtins|__builtin__)\.eval: "):
-        load(tmp_path, pickled(wrap(Call(eval, (f"open({str(mark)!r}, 'w')",))), protocol))
+    assert re.search(
+        r"asks to call (posix|nt)\.system: it is not a plain dataset and was not opened further",
+        refusal(load, tmp_path, pickled(wrap(Call(os.system, (f"touch '{mark}'",))), protocol)),
+    )
+    assert re.search(
+        r"asks to call (builtins|__builtin__)\.eval: ",
+        refusal(load, tmp_path, pickled(wrap(Call(eval, (f"open({str(mark)!r}, 'w')",))), protocol)),
+    )
     assert not mark.exists()
 
 
@@ -100,8 +105,7 @@ def test_nothing_is_ever_called(tmp_path: Path, wrap: Any, protocol: str | int) 
     ],
 )
 def test_other_names_are_refused_even_when_they_are_not_called(tmp_path: Path, name: bytes, said: str) -> None:
-    with refused(f"file.pkl asks to call .*{said}"):
-        load(tmp_path, b"\x80\x04" + name + b".")
+    assert re.search(f"file.pkl asks to call .*{said}", refusal(load, tmp_path, b"\x80\x04" + name + b"."))
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -118,25 +122,30 @@ def test_other_names_are_refused_even_when_they_are_not_called(tmp_path: Path, n
     ids=lambda array: str(array.dtype),
 )
 def test_arrays_of_anything_but_numbers_are_refused(tmp_path: Path, array: np.ndarray, protocol: str | int) -> None:
-    with refused("file.pkl is not a readable pickle .*not plain numbers"):
-        load(tmp_path, pickled({b"data": array}, protocol))
+    assert re.search(
+        "file.pkl is not a readable pickle .*not plain numbers",
+        refusal(load, tmp_path, pickled({b"data": array}, protocol)),
+    )
 
 
 @pytest.mark.parametrize("order", [b"O,", b"i4,", b"(2,3)", b"", b"<<", b"\n"])
 def test_a_byte_order_cannot_smuggle_in_a_type(tmp_path: Path, order: bytes) -> None:
     raw = pickled(np.arange(4, dtype=np.int16)).replace(b"U\x01<", b"U" + bytes([len(order)]) + order)
-    with refused("not plain numbers"):
-        load(tmp_path, raw)
+    assert re.search("not plain numbers", refusal(load, tmp_path, raw))
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("shape", [(10**15,), (2**31, 2**31, 2**31), (10**30,), (3, 2), ("a",), -(2**70)])
 def test_a_shape_that_the_bytes_do_not_fill_is_refused(tmp_path: Path, shape: Any, protocol: str | int) -> None:
     state = (1, shape, np.dtype(np.uint8), False, b"1234")
-    with refused("file.pkl is not a readable pickle"):
-        load(tmp_path, pickled(Call(RECONSTRUCT, (np.ndarray, (0,), b"b"), state), protocol))
-    with refused("file.pkl is not a readable pickle"):
-        load(tmp_path, pickled(Call(FROM_BUFFER, (b"1234", np.dtype(np.uint8), shape, "C")), protocol))
+    assert re.search(
+        "file.pkl is not a readable pickle",
+        refusal(load, tmp_path, pickled(Call(RECONSTRUCT, (np.ndarray, (0,), b"b"), state), protocol)),
+    )
+    assert re.search(
+        "file.pkl is not a readable pickle",
+        refusal(load, tmp_path, pickled(Call(FROM_BUFFER, (b"1234", np.dtype(np.uint8), shape, "C")), protocol)),
+    )
 
 
 @pytest.mark.parametrize(
@@ -174,15 +183,15 @@ def test_a_shape_that_the_bytes_do_not_fill_is_refused(tmp_path: Path, shape: An
     ],
 )  # fmt: skip
 def test_broken_files_are_named(tmp_path: Path, raw: bytes, message: str) -> None:
-    with refused(f"{tmp_path}/file.pkl is not a readable pickle .*{message}.*; fetch it again"):
-        load(tmp_path, raw)
+    assert re.search(
+        f"{tmp_path}/file.pkl is not a readable pickle .*{message}.*; fetch it again", refusal(load, tmp_path, raw)
+    )
 
 
 def test_every_cut_of_a_file_is_noticed(tmp_path: Path) -> None:
     whole = pickled({b"data": np.arange(6, dtype=np.uint8).reshape(2, 3), b"labels": [0, 1]})
     for length in range(len(whole)):
-        with refused("is not a readable pickle"):
-            load(tmp_path, whole[:length])
+        assert re.search("is not a readable pickle", refusal(load, tmp_path, whole[:length]))
 
 
 @pytest.mark.parametrize(
@@ -190,8 +199,10 @@ def test_every_cut_of_a_file_is_noticed(tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("state", [{"finish": 1, "__call__": 2}, (None, {"finish": 1, "__defaults__": ("utf8",)})])
 def test_a_pickle_cannot_change_the_reader(tmp_path: Path, name: bytes, state: Any) -> None:
-    with refused("is not a readable pickle"):
-        load(tmp_path, b"\x80\x02c" + name + b"\n" + pickle.dumps(state, 2)[2:-1] + b"b.")
+    assert re.search(
+        "is not a readable pickle",
+        refusal(load, tmp_path, b"\x80\x02c" + name + b"\n" + pickle.dumps(state, 2)[2:-1] + b"b."),
+    )
     good = [np.arange(3), np.int16(4), b"bytes"]
     found = load(tmp_path, pickled(good, 2))
     assert [found[0].tolist(), *found[1:]] == [[0, 1, 2], 4, b"bytes"]
@@ -208,10 +219,8 @@ def test_lists_of_the_same_lists_take_no_time(tmp_path: Path) -> None:
 
 
 def test_a_folder_or_nothing_in_place_of_the_file(tmp_path: Path) -> None:
-    with refused("is not a readable pickle"):
-        load_pickle(tmp_path)
-    with refused("is not a readable pickle"):
-        load_pickle(tmp_path / "missing")
+    assert re.search("is not a readable pickle", refusal(load_pickle, tmp_path))
+    assert re.search("is not a readable pickle", refusal(load_pickle, tmp_path / "missing"))
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -219,4 +228,4 @@ def test_damaged_copies(tmp_path: Path, protocol: str | int) -> None:
     path = tmp_path / "file.pkl"
     value = {b"data": np.arange(60, dtype=np.uint8).reshape(5, 12), b"labels": [0, 300, np.int64(7)], b"n": (b"a", 0.5)}
     path.write_bytes(pickled(value, protocol))
-    survives_damage(path, lambda: load_pickle(path))
+    assert 0 < refusals_of_damaged_copies(path, lambda: load_pickle(path)) < COPIES

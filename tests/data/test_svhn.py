@@ -1,3 +1,4 @@
+import re
 import struct
 import zlib
 from pathlib import Path
@@ -9,7 +10,7 @@ from scipy.io import savemat
 from scipy.sparse import csc_array
 
 from gradcast.data.svhn import DIGITS, FILES, find_svhn, read_svhn
-from tests.data.hostile import refused, survives_damage
+from tests.data.hostile import COPIES, refusal, refusals_of_damaged_copies
 
 X = np.random.default_rng(0).integers(0, 256, (32, 32, 3, 12), dtype=np.uint8)
 Y = np.array([[1], [2], [3], [4], [5], [6], [7], [8], [9], [10], [10], [1]], dtype=np.uint8)
@@ -91,8 +92,9 @@ def test_a_missing_file_means_not_found(small: list[Path]) -> None:
 )
 def test_garbage_is_named(small: list[Path], raw: bytes) -> None:
     small[0].write_bytes(raw)
-    with refused(f"{small[0]} (is not a readable MATLAB 5 file .*|has no array 'X'); fetch it again"):
-        read_svhn(small)
+    assert re.search(
+        f"{small[0]} (is not a readable MATLAB 5 file .*|has no array 'X'); fetch it again", refusal(read_svhn, small)
+    )
 
 
 @pytest.mark.parametrize("compressed", [True, False])
@@ -101,8 +103,7 @@ def test_every_cut_of_a_file_is_noticed(small: list[Path], compressed: bool) -> 
     whole = small[0].read_bytes()
     for length in [*range(0, 400, 7), *range(400, len(whole), len(whole) // 20), len(whole) - 9]:
         small[0].write_bytes(whole[:length])
-        with refused(f"{small[0]} (is not a readable MATLAB 5 file|has no array '[Xy]')"):
-            read_svhn(small)
+        assert re.search(f"{small[0]} (is not a readable MATLAB 5 file|has no array '[Xy]')", refusal(read_svhn, small))
 
 
 @pytest.mark.parametrize(
@@ -135,14 +136,12 @@ def test_every_cut_of_a_file_is_noticed(small: list[Path], compressed: bool) -> 
 def test_wrong_content_is_named(small: list[Path], changes: dict[str, Any], message: str) -> None:
     content = {"X": X, "y": Y} | changes
     savemat(small[0], {key: value for key, value in content.items() if value is not None})
-    with refused(message.replace("{path}", str(small[0]))):
-        read_svhn(small)
+    assert re.search(message.replace("{path}", str(small[0])), refusal(read_svhn, small))
 
 
 def test_a_variable_that_unpacks_to_too_much(small: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gradcast.data.svhn.LARGEST", X.size)
-    with refused("breaks off or has more than 36864 bytes"):
-        read_svhn(small)
+    assert re.search("breaks off or has more than 36864 bytes", refusal(read_svhn, small))
 
 
 @pytest.mark.parametrize("shape", [(2**31 - 1, 1), (2**31 - 1, 2**31 - 1), (-12, -1), (11, 1)])
@@ -151,11 +150,10 @@ def test_a_shape_that_the_numbers_do_not_fill(small: list[Path], shape: tuple[in
     raw, there = small[0].read_bytes(), struct.pack("<IIii", 5, 8, 12, 1)
     assert raw.count(there) == 1
     small[0].write_bytes(raw.replace(there, struct.pack("<IIii", 5, 8, *shape)))
-    with refused("12 numbers for an array of shape"):
-        read_svhn(small)
+    assert re.search("12 numbers for an array of shape", refusal(read_svhn, small))
 
 
 @pytest.mark.parametrize("compressed", [True, False])
 def test_damaged_copies(small: list[Path], compressed: bool) -> None:
     savemat(small[0], {"X": X[..., :2], "y": Y[:2]}, do_compression=compressed)
-    survives_damage(small[0], lambda: read_svhn(small))
+    assert 0 < refusals_of_damaged_copies(small[0], lambda: read_svhn(small)) < COPIES

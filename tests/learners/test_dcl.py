@@ -3,7 +3,6 @@ import torch
 
 from gradcast.learners.dcl import ReferenceDirection, dcl
 from gradcast.memory import TaskMemory
-from gradcast.step import Step
 from tests.helpers import batch, replicas
 
 
@@ -51,13 +50,10 @@ def test_the_row_is_the_displacement_with_its_sign(sign: int) -> None:
 def test_dcl_constrains_by_one_row_more_than_gem_after_the_first_task() -> None:
     model = replicas(1)
     learner = dcl(TaskMemory(3, 8), interval=0, margin=0.5)
-    step = Step(model, learner, 0.1)
     rows = []
     for number in range(9):
-        data = batch(model, task=number // 3, seed=number)
-        learner.begin(model, data)
+        learner.begin(model, batch(model, task=number // 3, seed=number))
         rows.append(0 if learner.rows is None else learner.rows.shape[1])
-        learner.memory = TaskMemory(3, 8) if number < 0 else learner.memory
-        learner.direction.count -= 1 if learner.direction is not None else 0  # type: ignore[union-attr]
-        step(data)
+        model.step(torch.ones_like(model.theta), 0.1)
+        learner.end(model)
     assert rows == [0, 0, 0, 1, 2, 2, 2, 3, 3]

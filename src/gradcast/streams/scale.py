@@ -1,6 +1,7 @@
 """From bytes to the numbers a network sees."""
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -27,8 +28,13 @@ class Scale:
         unit = x.to(dtype) / 255 if x.dtype == torch.uint8 else x.to(dtype)
         if not self.mean:
             return unit
-        mean, std = (torch.tensor(v, dtype=dtype, device=x.device).view(-1, 1, 1) for v in (self.mean, self.std))
-        return (unit - mean) / std
+        return (unit - _planes(self.mean, dtype, x.device)) / _planes(self.std, dtype, x.device)
+
+
+@cache
+def _planes(values: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Float[Tensor, "c 1 1"]:
+    """One number a channel, on the device once and not in every step."""
+    return torch.tensor(values, dtype=dtype, device=device).view(-1, 1, 1)
 
 
 def scale_for(normalise: Normalise, x: Pixels) -> Scale:
