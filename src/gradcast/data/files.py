@@ -25,6 +25,7 @@ Track = Callable[[Iterable[Any], str, int], Iterable[Any]]  # wraps a long loop 
 # fit: cut to the middle, then scale. squash: scale both sides whatever the proportions.
 Fit = Literal["fit", "squash"]
 LARGEST_FILE = 256 * 2**20
+BLOCK = 64  # images a thread takes at a time: handing over single small ones costs more than decoding them
 # Pillow goes by content, not by name, and some of its formats (EPS) start other programs: only these are opened.
 FORMATS = ("JPEG", "PNG", "BMP", "GIF", "PPM", "TIFF", "WEBP")
 # What Pillow raises on files that are not what they claim to be.
@@ -189,15 +190,19 @@ def decode(
     reader = Reader(files)
     bad: dict[str, str] = {}
 
-    def one(index: int) -> None:
-        try:
-            out[index] = fit(reader.image(files.names[index]), shape, how)
-        except UNREADABLE as error:
-            bad[files.names[index]] = str(error) or type(error).__name__
+    def block(indices: range) -> range:
+        for index in indices:
+            try:
+                out[index] = fit(reader.image(files.names[index]), shape, how)
+            except UNREADABLE as error:
+                bad[files.names[index]] = str(error) or type(error).__name__
+        return indices
 
+    blocks = [range(start, min(start + BLOCK, len(files))) for start in range(0, len(files), BLOCK)]
     try:
         with ThreadPoolExecutor(os.cpu_count()) as threads:  # Pillow lets go of the interpreter while it decodes
-            for _ in track(threads.map(one, range(len(files)), chunksize=64), what, len(files)):
+            done = (index for finished in threads.map(block, blocks) for index in finished)
+            for _ in track(done, what, len(files)):
                 pass
     finally:
         reader.close()
