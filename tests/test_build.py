@@ -6,9 +6,9 @@ import torch
 from PIL import Image
 
 from gradcast import build
-from gradcast.build import Place
 from gradcast.data.cache import Cache
 from gradcast.data.load import Shelf, untracked
+from gradcast.environment import Place
 from gradcast.errors import GradcastError
 from gradcast.learners import Finetune, Gem
 from gradcast.signals import Predicted
@@ -24,7 +24,7 @@ SHELF = Shelf(Path("data"), Cache(Path("cache")), untracked)
 def test_replicas_start_from_their_own_seeds() -> None:
     setting = load("digits").rows[0].setting
     stream = build.stream(setting.stream, SHELF)
-    heads = build._heads(setting, stream)
+    heads = build.heads(setting, stream)
     both = build.model(setting.model, stream, heads, [3, 4], PLACE)
     alone = build.model(setting.model, stream, heads, [4], PLACE)
     assert torch.equal(both.theta[1], alone.theta[0])
@@ -122,4 +122,4 @@ def test_standard_normalisation_is_recorded_and_applies_to_the_pool() -> None:
 def test_heads_follow_the_scenario(scenario: str, heads: str, outputs: int) -> None:
     settings = [f"stream.scenario={scenario}", f"model.heads={heads}", "stream.tasks=5", "stream.samples=100"]
     setting = load("digits", settings).rows[0].setting
-    assert build._heads(setting, build.stream(setting.stream, SHELF)).outputs == outputs
+    assert build.heads(setting, build.stream(setting.stream, SHELF)).outputs == outputs

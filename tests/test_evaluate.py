@@ -42,7 +42,7 @@ def test_drop_last_never_looks_at_the_last_image_and_counts_it_as_wrong() -> Non
 
 
 def test_chunks_cover_everything() -> None:
-    count = 2 * CHUNK + 7
+    count = 2 * CHUNK["cpu"] + 7
     y = np.arange(count) % 2
     x = (255 * y).astype(np.uint8).reshape(count, 1, 1, 1)
     x[-1] = 255 - x[-1]

@@ -28,6 +28,9 @@ class Diary:
     def stepped(self, step: int, task: int, metrics: Metrics) -> None:
         self.entries.append(f"step {step} task {task}")
 
+    def trained(self, task: int) -> None:
+        self.entries.append(f"trained task {task}")
+
     def evaluated(self, tasks_done: int, accuracy: Tensor) -> None:
         self.entries.append(f"evaluated after {tasks_done}")
         self.rows.append(accuracy)
@@ -50,10 +53,12 @@ def test_evaluates_before_training_and_after_each_task() -> None:
         "step 0 task 0",
         "step 1 task 0",
         "step 2 task 0",
+        "trained task 0",
         "evaluated after 1",
         "step 3 task 1",
         "step 4 task 1",
         "step 5 task 1",
+        "trained task 1",
         "evaluated after 2",
     ]
     assert all(row.shape == (2, 2) for row in diary.rows)
@@ -67,13 +72,13 @@ def test_a_loss_that_is_not_finite_stops_and_names_step_task_and_seed() -> None:
     class Breaking(Step):
         def __call__(self, batch: Batch, unlabelled: None = None) -> Metrics:  # type: ignore[override]
             metrics = original(batch, unlabelled)
-            return metrics | {"loss": torch.tensor([1.0, torch.inf if batch.task == 1 else 1.0])}
+            return metrics | {"finite": torch.tensor([True, batch.task == 0])}
 
     broken = Breaking(running.step.model, Finetune(), 0.1)
     diary = Diary()
     with pytest.raises(GradcastError, match=r"are not finite at step 3 \(task 1, seed 8\).*lower learner\.lr"):
         Loop(running.stream, broken, running.evaluator, (3, 8), 10, 1).run([diary])
-    assert diary.entries[-2:] == ["evaluated after 1", "step 3 task 1"]  # the diverging step is told as well
+    assert diary.entries[-1] == "step 5 task 1"  # looked at when the task ends, before its evaluation
 
 
 def test_divergence_is_noticed() -> None:

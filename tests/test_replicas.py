@@ -115,7 +115,7 @@ def test_classify_uses_running_statistics() -> None:
     model.logits(model.theta, batch(model).x, 0)
     x = torch.randn(7, 6, dtype=torch.float64)
     expected = torch.stack([own_module(model, r).eval()(x).argmax(1) for r in range(2)])
-    assert torch.equal(model.classify(x, 0), expected)
+    assert torch.equal(model.classify(x, torch.zeros(7, dtype=torch.long)), expected)
 
 
 def test_step_is_plain_descent() -> None:

@@ -2,9 +2,9 @@ from pathlib import Path
 
 import torch
 
-from gradcast.build import Place
 from gradcast.data.cache import Cache
 from gradcast.data.load import Shelf, untracked
+from gradcast.environment import Place
 from gradcast.shared import Shared
 from tests.helpers import CPU
 from tests.runs import small

@@ -141,7 +141,7 @@ def test_metrics() -> None:
     assert metrics["pseudo_ratio"][0] > 0
     assert metrics["pseudo_ratio"][1].isnan()
     assert "pseudo_ratio" not in step(batch(model))
-    assert set(Step(model, Finetune(), 0.1)(batch(model))) == {"loss", "projected"}
+    assert set(Step(model, Finetune(), 0.1)(batch(model))) == {"loss", "projected", "finite"}
 
 
 def test_the_policy_decides_about_batchnorm() -> None:

@@ -1,15 +1,15 @@
 """From a specification's names to the objects they mean; the one place that knows them all."""
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-import torch
 from torch import nn
 
 from gradcast.core import Learner, Signal
-from gradcast.data.images import Pixels, Source, convert, fingerprint
+from gradcast.data.images import Pixels, Shape, Source, convert, fingerprint
 from gradcast.data.load import Shelf, load_folder, load_pool, load_source
 from gradcast.data.patches import patches
+from gradcast.environment import Place
 from gradcast.errors import GradcastError
 from gradcast.evaluate import Evaluator
 from gradcast.gradients.learner import GradientLearner
@@ -17,7 +17,7 @@ from gradcast.heads import Heads
 from gradcast.learners import Finetune, Gem, dcl
 from gradcast.loop import Loop
 from gradcast.memory import TaskMemory
-from gradcast.networks import MLP
+from gradcast.networks import MLP, SlimResNet18
 from gradcast.randomness import seeded, torch_generator
 from gradcast.replicas import Replicas
 from gradcast.signals import Draws, Predicted
@@ -28,12 +28,14 @@ from gradcast.spec import (
     FinetuneSpec,
     FolderSpec,
     GemSpec,
+    MlpSpec,
     ModelSpec,
     NoSignalSpec,
     PatchesSpec,
     PoolSpec,
     PredictedSpec,
     Setting,
+    SlimResNetSpec,
     StreamSpec,
 )
 from gradcast.step import Step
@@ -41,14 +43,6 @@ from gradcast.streams import scenarios
 from gradcast.streams.pool import TRANSFORMS, Pool, named, subset
 from gradcast.streams.scale import reference_scale, scale_for
 from gradcast.streams.stream import Stream
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a run happens: device and arithmetic."""
-
-    device: torch.device
-    dtype: torch.dtype
 
 
 def stream(spec: StreamSpec, shelf: Shelf, source: Source | None = None) -> Stream:
@@ -111,25 +105,37 @@ def loop(
 ) -> Loop:
     """Everything one row needs, for all seeds at once."""
     policy = setting.policy
-    heads = _heads(setting, stream)
-    if setting.model.norm == "batch":
+    columns = heads(setting, stream)
+    if setting.model.name != "mlp" or setting.model.norm == "batch":
         _check_batches(setting, stream)
-    network = model(setting.model, stream, heads, seeds, place)
+    replicas = model(setting.model, stream, columns, seeds, place)
     found = signal(setting, stream.width, seeds, place)
-    step = Step(network, learner(setting, len(stream.tasks)), setting.learner.lr, found, policy)
+    step = Step(replicas, learner(setting, len(stream.tasks)), setting.learner.lr, found, policy)
     draws = Draws(pool, policy, seeds) if found is not None and pool is not None else None
     return Loop(stream, step, evaluator, seeds, setting.stream.batch, setting.stream.epochs, draws)
 
 
 def model(spec: ModelSpec, stream: Stream, heads: Heads, seeds: Sequence[int], place: Place) -> Replicas:
     """One network a seed, initialised from it, stacked."""
-    channels, height, width = stream.shape
-    sizes = [channels * height * width, *spec.hidden, heads.outputs]
     modules: list[nn.Module] = []
     for seed in seeds:
         with seeded(seed, "model"):
-            modules.append(MLP(sizes, norm=spec.norm))
-    return Replicas(modules, heads, device=place.device, dtype=place.dtype)
+            modules.append(network(spec, stream.shape, heads.outputs))
+    return Replicas(modules, heads, device=place.device, dtype=place.dtype, inner=place.inner)
+
+
+def network(spec: ModelSpec, shape: Shape, outputs: int) -> nn.Module:
+    """One network for images of this shape."""
+    match spec:
+        case MlpSpec():
+            return MLP([math.prod(shape), *spec.hidden, outputs], norm=spec.norm)
+        case SlimResNetSpec():
+            if min(shape[1:]) < 8:
+                raise GradcastError(
+                    f"the slim ResNet-18 needs images of 8 x 8 pixels or more, not {shape[1]} x {shape[2]}; "
+                    "set stream.size or model.name=mlp"
+                )
+            return SlimResNet18(spec.width, outputs, channels=shape[0])
 
 
 def learner(setting: Setting, tasks: int) -> Learner:
@@ -182,7 +188,7 @@ def gradient_learner(spec: PredictedSpec, classes: int, seeds: Sequence[int], pl
     return stacked.to(device=place.device, dtype=place.dtype)
 
 
-def _heads(setting: Setting, stream: Stream) -> Heads:
+def heads(setting: Setting, stream: Stream) -> Heads:
     choice = setting.model.heads
     masked = choice == "masked" or (choice == "auto" and setting.stream.scenario == "split")
     return Heads(stream.width, len(stream.tasks), masked=masked)
@@ -202,5 +208,5 @@ def _check_batches(setting: Setting, stream: Stream) -> None:
         if smallest < 2:
             raise GradcastError(
                 f"{key} leads to a pass of a single image, which BatchNorm cannot normalise; "
-                "change it or set model.norm=none"
+                "change it, or set model.name=mlp and model.norm=none"
             )

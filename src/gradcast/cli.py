@@ -11,6 +11,7 @@ from rich.table import Table
 
 import gradcast
 from gradcast import datacli, specfile
+from gradcast.bench import measure
 from gradcast.console import ProgressDisplay, print_results
 from gradcast.datacli import DataOption, data_folder
 from gradcast.environment import use_threads
@@ -29,6 +30,8 @@ app = typer.Typer(
 )
 app.add_typer(datacli.app, name="data")
 BAD_INPUT = 2
+DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")]
+ThreadsOption = Annotated[int | None, typer.Option(min=1, max=1024, help="CPU threads (default: all cores)")]
 
 
 @app.command()
@@ -43,8 +46,8 @@ def run(
     seeds: Annotated[int | None, typer.Option(min=1, help="train seeds 0 to N-1, together")] = None,
     data: DataOption = None,
     out: Annotated[Path, typer.Option(help="folder for run directories")] = Path("runs"),
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = "auto",
-    threads: Annotated[int | None, typer.Option(min=1, max=1024, help="CPU threads (default: all cores)")] = None,
+    device: DeviceOption = "auto",
+    threads: ThreadsOption = None,
     json: Annotated[bool, typer.Option("--json", help="print the result as JSON on standard output")] = False,
     show: Annotated[bool, typer.Option("--show", help="print the complete specification and train nothing")] = False,
 ) -> None:
@@ -78,6 +81,7 @@ def verify(
     traces: Annotated[
         list[Path], typer.Argument(metavar="TRACE.npz...", help="trajectories of the reference implementation")
     ],
+    device: DeviceOption = "cpu",
 ) -> None:
     """Replay golden trajectories in float64 and print the largest relative difference of any weight after any step.
 
@@ -87,7 +91,7 @@ def verify(
     code = 0
     for trace in traces:
         try:
-            found = replay(trace)
+            found = replay(trace, device)
         except GradcastError as error:
             _complain(str(error))
             code = BAD_INPUT
@@ -100,6 +104,43 @@ def verify(
         )
     if code:
         raise typer.Exit(code)
+
+
+@app.command()
+def bench(
+    device: DeviceOption = "auto",
+    data: DataOption = None,
+    steps: Annotated[int, typer.Option(min=1, max=150, help="timed steps of each kind")] = 20,
+    replicas: Annotated[str, typer.Option(help="how many streams at once, in turn")] = "1,4,16,64",
+    threads: ThreadsOption = None,
+    json: Annotated[bool, typer.Option("--json", help="print the result as JSON on standard output")] = False,
+) -> None:
+    """Time our step against the classical formulation of GEM, and count complete streams a minute.
+
+    Both take turns in the same process. On a GPU the slim ResNet-18 is timed too, and whole streams are trained; on
+    a CPU a few steps of each task stand for all of them.
+    """
+    use_threads(threads)
+    counts = _counts(replicas)
+    errors = Console(stderr=True)
+    with errors.status("") as status:
+        found = measure.bench(
+            device, data_folder(data), steps=steps, replicas=counts, say=lambda what: status.update(f"[dim]{what}")
+        )
+    if json:
+        typer.echo(to_json(found.as_dict()), nl=False)
+    else:
+        measure.print_bench(Console(), found)
+
+
+def _counts(text: str) -> list[int]:
+    try:
+        counts = [int(part) for part in text.split(",")]
+    except ValueError:
+        counts = []
+    if not counts or min(counts) < 1:
+        raise GradcastError(f"--replicas {text!r} is not a list of whole numbers, as in --replicas 1,4,16")
+    return counts
 
 
 def _version(asked: bool) -> bool:

@@ -90,7 +90,11 @@ class RowProgress:
 
     def stepped(self, step: int, task: int, metrics: Metrics) -> None:
         """Move the bar."""
-        self.progress.update(self.bar, completed=step + 1, note=f"task {task + 1}")
+        self.progress.update(self.bar, advance=1, note=f"task {task + 1}")
+
+    def trained(self, task: int) -> None:
+        """Say what the wait is for."""
+        self.progress.update(self.bar, note="evaluating")
 
     def evaluated(self, tasks_done: int, accuracy: Tensor) -> None:
         """Show the mean accuracy over the tasks seen."""

@@ -2,7 +2,8 @@
 
 One step, for R replicas at once (``R`` seeds of one configuration along the leading axis):
 
-    learner.begin                memories and the constraints of past tasks
+    prepare                      what the host decides: memories written, random numbers drawn
+    learner.begin                the constraints of past tasks
     x, y, t -> logits -> loss    dL/dz and the flat gradient g
     signal.learn                 the signal watches the labelled gradient
     signal.gradient              and turns unlabelled images into one more gradient
@@ -10,7 +11,8 @@ One step, for R replicas at once (``R`` seeds of one configuration along the lea
     optimizer step
     learner.end
 
-A signal only adds to g and a learner only rewrites g, so every learner takes every signal.
+A signal only adds to g and a learner only rewrites g, so every learner takes every signal. Everything after
+``prepare`` happens on the device and never waits for an answer from it, so that a GPU may replay it as one graph.
 """
 
 from dataclasses import dataclass
@@ -55,8 +57,12 @@ class Labelled:
 class Learner(Protocol):
     """A continual learner: what it remembers and what it does to the gradient."""
 
+    def prepare(self, model: Replicas, batch: Batch) -> None:
+        """On the host, before anything else: write memories, count steps."""
+        ...
+
     def begin(self, model: Replicas, batch: Batch) -> None:
-        """Before the labelled pass: write memories, compute the constraints at the weights of this moment."""
+        """Before the labelled pass: compute the constraints at the weights of this moment."""
         ...
 
     def constrain(self, gradient: Float[Tensor, "r p"]) -> tuple[Float[Tensor, "r p"], Bool[Tensor, " r"]]:
@@ -71,6 +77,10 @@ class Learner(Protocol):
 @runtime_checkable
 class Signal(Protocol):
     """What turns unlabelled images into a gradient."""
+
+    def prepare(self, unlabelled: Unlabelled) -> None:
+        """On the host, before a step with unlabelled images: draw random numbers."""
+        ...
 
     def learn(self, labelled: Labelled) -> Metrics:
         """Watch a labelled batch; called in every step."""

@@ -4,14 +4,19 @@ import os
 import platform
 import subprocess
 import sys
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Literal
 
 import torch
 from threadpoolctl import threadpool_limits
 
 from gradcast.errors import GradcastError
 
+# float64 and float32: weights and every product. tf32: float32, but products of a GPU round their factors to TF32.
+# bf16: weights and sums in float32, images to logits and back in bfloat16 (GPU).
+Arithmetic = Literal["float32", "float64", "tf32", "bf16"]
 PACKAGES = ("gradcast", "torch", "numpy", "scipy", "scikit-learn", "pillow", "pydantic")
 
 
@@ -27,6 +32,33 @@ def choose_device(name: str) -> torch.device:
             f"device {name!r} cannot be used ({str(error).splitlines()[0]}); try --device cpu"
         ) from None
     return device
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a run happens: device, type of the weights, type between images and logits."""
+
+    device: torch.device
+    dtype: torch.dtype
+    inner: torch.dtype | None = None  # the same, if not said otherwise
+
+
+def choose_place(device: str, arithmetic: Arithmetic) -> Place:
+    """Device and arithmetic by name; sets how a GPU multiplies float32."""
+    found = choose_device(device)
+    if arithmetic in ("tf32", "bf16") and found.type != "cuda":
+        raise GradcastError(f"dtype = {arithmetic!r} needs a GPU, this run is on {found.type}; set dtype=float32")
+    torch.backends.cudnn.allow_tf32 = arithmetic == "tf32"
+    torch.set_float32_matmul_precision("high" if arithmetic == "tf32" else "highest")
+    dtype = torch.float64 if arithmetic == "float64" else torch.float32
+    return Place(found, dtype, torch.bfloat16 if arithmetic == "bf16" else dtype)
+
+
+def free_memory(device: torch.device) -> int:
+    """Bytes that may still be taken, on the GPU or on the host."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
 
 
 def use_threads(count: int | None) -> int:

@@ -23,9 +23,12 @@ class Heads:
         """The task's columns."""
         return logits.narrow(-1, task * self.width, self.width) if self.masked else logits
 
-    def columns_at(self, logits: Float[Tensor, "*any outputs"], task: Int[Tensor, ""]) -> Float[Tensor, "*any width"]:
-        """The same where the task is a tensor, as inside ``vmap`` over tasks."""
+    def columns_at(
+        self, logits: Float[Tensor, "*any outputs"], tasks: Int[Tensor, "*some"]
+    ) -> Float[Tensor, "*any width"]:
+        """The same where tasks differ from image to image; ``tasks`` broadcasts against the leading axes."""
         if not self.masked:
             return logits
         by_task: Tensor = logits.unflatten(-1, (self.tasks, self.width))
-        return by_task.index_select(-2, task.reshape(1)).squeeze(-2)
+        index = tasks.expand(logits.shape[:-1])[..., None, None]
+        return by_task.take_along_dim(index, -2).squeeze(-2)

@@ -8,12 +8,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from gradcast.capture import fastest
 from gradcast.core import Metrics
 from gradcast.errors import GradcastError
 from gradcast.evaluate import Evaluator
 from gradcast.signals.policy import Draws
 from gradcast.step import Step
 from gradcast.streams.stream import Stream
+
+CHECKED = 25  # steps between looks at the device: every look waits for it
 
 
 @runtime_checkable
@@ -22,6 +25,10 @@ class Observer(Protocol):
 
     def stepped(self, step: int, task: int, metrics: Metrics) -> None:
         """A step is done."""
+        ...
+
+    def trained(self, task: int) -> None:
+        """The task's last step is done, on the device too."""
         ...
 
     def evaluated(self, tasks_done: int, accuracy: Float[Tensor, "r tasks"]) -> None:
@@ -43,7 +50,8 @@ class Loop:
 
     def run(self, observers: Sequence[Observer]) -> None:
         """Train on all tasks once in order."""
-        model, count = self.step.model, 0
+        model, advance, count = self.step.model, fastest(self.step), 0
+        unchecked: list[tuple[int, Tensor]] = []
         self._evaluate(0, observers)
         for task in range(len(self.stream.tasks)):
             batches = self.stream.batches(
@@ -56,11 +64,16 @@ class Loop:
             )
             for batch in batches:
                 unlabelled = self.draws.next() if self.draws is not None else None
-                metrics = self.step(batch, unlabelled)
+                metrics = advance(batch, unlabelled)
+                unchecked.append((count, metrics.pop("finite")))
                 for observer in observers:
                     observer.stepped(count, task, metrics)
-                self._check(metrics, count, task)
+                if len(unchecked) == CHECKED:
+                    self._check(unchecked, task)
                 count += 1
+            self._check(unchecked, task)
+            for observer in observers:
+                observer.trained(task)
             self._evaluate(task + 1, observers)
 
     def _evaluate(self, tasks_done: int, observers: Sequence[Observer]) -> None:
@@ -68,12 +81,15 @@ class Loop:
         for observer in observers:
             observer.evaluated(tasks_done, accuracy)
 
-    def _check(self, metrics: Metrics, step: int, task: int) -> None:
-        """Stop at the first loss, or the first weights, that are not finite."""
-        finite = torch.isfinite(metrics["loss"]) & torch.isfinite(self.step.model.theta).all(1)
-        if not finite.all():
-            seed = self.seeds[int((~finite).nonzero()[0])]
+    def _check(self, unchecked: list[tuple[int, Tensor]], task: int) -> None:
+        """Stop where a loss, or weights, were not finite; the step named is the first such."""
+        if not unchecked:
+            return
+        bad = (torch.stack([finite for _, finite in unchecked]) == 0).nonzero().tolist()
+        if bad:
+            step, seed = unchecked[bad[0][0]][0], self.seeds[bad[0][1]]
             raise GradcastError(
                 f"loss or weights are not finite at step {step} (task {task}, seed {seed}): training diverged; "
-                "lower learner.lr, signal.alpha or policy.p"
+                "lower learner.lr, signal.alpha or policy.p, or raise learner.qp_eps"
             )
+        unchecked.clear()

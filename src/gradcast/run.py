@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,12 @@ import numpy as np
 import torch
 
 from gradcast import build, environment, specfile
-from gradcast.build import Place
 from gradcast.data.cache import Cache, default_cache
 from gradcast.data.images import Pixels, Source
 from gradcast.data.load import Shelf, default_data, untracked
 from gradcast.data.own import pixels
 from gradcast.errors import GradcastError
+from gradcast.grouping import together
 from gradcast.loop import Loop, Observer
 from gradcast.report import write_report
 from gradcast.result import RowResult, read
@@ -45,7 +46,7 @@ def run(
     """
     images = None if pool is None else pixels(pool)
     spec = _with_own_data(spec, source, images)
-    place = Place(environment.choose_device(device), getattr(torch, spec.dtype))
+    place = environment.choose_place(device, spec.dtype)
     track = untracked if display is None else display.track
     folder = default_data() if data is None else Path(data)
     shared = Shared(place, Shelf(folder, Cache(default_cache()), track), source, images, display)
@@ -82,26 +83,33 @@ def _with_own_data(spec: Spec, source: Source | None, images: Pixels | None) -> 
 
 
 def train(spec: Spec, row: Row, directory: RunDirectory, shared: Shared) -> None:
-    """One row, all seeds at once, recorded as it goes."""
+    """One row, as many seeds at once as memory holds, recorded as it goes."""
     stream, evaluator = shared.stream(row.setting)
     with _enough_memory(len(spec.seeds)):
-        loop = build.loop(row.setting, stream, evaluator, shared.pool(row.setting), spec.seeds, shared.place)
+        groups = together(row.setting, stream, spec.seeds, shared.place)
+        loops = (
+            build.loop(row.setting, stream, evaluator, shared.pool(row.setting), group, shared.place)
+            for group in groups
+        )
+        first = next(loops)
     directory.start(row.name, spec.seeds)
     directory.stream(row.name, {**stream.describe(), **shared.content(row.setting)})
-    recorder, watch = Recorder(directory, row.name, spec.seeds), Stopwatch()
-    observers: list[Observer] = [recorder, watch]
+    watch = Stopwatch()
+    observers: list[Observer] = [watch]
     if shared.display is not None:
-        observers.append(shared.display.row(row.label, stream.length(loop.batch, loop.epochs)))
+        observers.append(shared.display.row(row.label, len(groups) * stream.length(first.batch, first.epochs)))
     started = datetime.now(UTC).isoformat(timespec="seconds")
-    try:
-        with _enough_memory(len(spec.seeds)):
-            loop.run(observers)
-    finally:
-        recorder.flush()
-    for replica, seed in enumerate(spec.seeds):
-        directory.weights(row.name, seed, _weights(loop, replica))
+    for loop in chain([first], loops):
+        recorder = Recorder(directory, row.name, loop.seeds)
+        try:
+            with _enough_memory(len(loop.seeds)):
+                loop.run([recorder, *observers])
+        finally:
+            recorder.flush()
+        for replica, seed in enumerate(loop.seeds):
+            directory.weights(row.name, seed, _weights(loop, replica))
     images = len(spec.seeds) * row.setting.stream.epochs * sum(map(stream.count, range(len(stream.tasks))))
-    time_taken = {"started": started} | watch.as_dict(images)
+    time_taken = {"started": started, "seeds_at_once": len(groups[0])} | watch.as_dict(images)
     directory.finish(row.name, environment.describe(shared.place.device) | {"time": time_taken})
 
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from typing import Any, Protocol, runtime_checkable
 
 from gradcast import build
-from gradcast.build import Place
 from gradcast.data.images import Pixels, Source
 from gradcast.data.load import Shelf
+from gradcast.environment import Place
 from gradcast.evaluate import Evaluator
 from gradcast.loop import Observer
 from gradcast.spec import NoSignalSpec, Setting

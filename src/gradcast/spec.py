@@ -9,6 +9,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import Field, model_validator
 
 from gradcast.data.images import Colour
+from gradcast.environment import Arithmetic
 from gradcast.gradients.learner import Activation, Objective, OptimizerName, Tau
 from gradcast.networks.mlp import Norm
 from gradcast.signals.policy import Policy
@@ -64,13 +65,24 @@ class StreamSpec(Table):
         return self
 
 
-class ModelSpec(Table):
-    """The network."""
+HeadsChoice = Literal["auto", "shared", "masked"]  # auto: masked for split, shared otherwise
+
+
+class MlpSpec(Table):
+    """A multilayer perceptron."""
 
     name: Literal["mlp"] = "mlp"
     hidden: list[Positive] = [100, 100]
     norm: Norm = "none"
-    heads: Literal["auto", "shared", "masked"] = "auto"  # auto: masked for split, shared otherwise
+    heads: HeadsChoice = "auto"
+
+
+class SlimResNetSpec(Table):
+    """The slim ResNet-18 of the image experiments."""
+
+    name: Literal["slim-resnet18"]
+    width: Positive = 20
+    heads: HeadsChoice = "auto"
 
 
 class FinetuneSpec(Table):
@@ -165,6 +177,7 @@ class EvaluationSpec(Table):
     drop_last: bool = False  # the published code never looks at a test set's last image and counts it as wrong
 
 
+ModelSpec = Annotated[MlpSpec | SlimResNetSpec, Field(discriminator="name")]
 LearnerSpec = Annotated[FinetuneSpec | GemSpec | DclSpec, Field(discriminator="name")]
 SignalSpec = Annotated[NoSignalSpec | PredictedSpec, Field(discriminator="name")]
 PoolSpec = Annotated[PatchesSpec | FolderSpec | DatasetPoolSpec | CallersPoolSpec, Field(discriminator="name")]
@@ -172,6 +185,7 @@ PoolSpec = Annotated[PatchesSpec | FolderSpec | DatasetPoolSpec | CallersPoolSpe
 
 # The choices by name, for messages and for rows that change a name.
 CHOICES: dict[str, dict[str, type[Table]]] = {
+    "model": {"mlp": MlpSpec, "slim-resnet18": SlimResNetSpec},
     "learner": {"finetune": FinetuneSpec, "gem": GemSpec, "dcl": DclSpec},
     "signal": {"none": NoSignalSpec, "predicted": PredictedSpec},
     "pool": {
@@ -187,7 +201,7 @@ class Setting(Table):
     """Everything that makes one row of results."""
 
     stream: StreamSpec = StreamSpec()
-    model: ModelSpec = ModelSpec()
+    model: ModelSpec = MlpSpec()
     learner: LearnerSpec = GemSpec()
     signal: SignalSpec = NoSignalSpec()
     policy: Policy = Policy()
@@ -230,7 +244,7 @@ class Spec(Table):
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
     title: str = ""
     seeds: Annotated[list[Natural], Field(min_length=1)] = [0, 1, 2, 3, 4]
-    dtype: Literal["float32", "float64"] = "float32"
+    dtype: Arithmetic = "float32"
     rows: Annotated[list[Row], Field(min_length=1)]
 
     @model_validator(mode="after")

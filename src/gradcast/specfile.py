@@ -16,7 +16,7 @@ from gradcast.errors import GradcastError
 from gradcast.spec import CHOICES, Row, Setting, Spec, describe
 
 Raw = dict[str, Any]
-DEFAULT_NAMES = {"learner": "gem", "signal": "none", "pool": "patches"}
+DEFAULT_NAMES = {"model": "mlp", "learner": "gem", "signal": "none", "pool": "patches"}
 HEADER = [key for key in Spec.model_fields if key != "rows"]
 TABLES = list(Setting.model_fields)
 

@@ -27,6 +27,17 @@ class Step:
 
     def __call__(self, batch: Batch, unlabelled: Unlabelled | None = None) -> Metrics:
         """Train on one labelled batch and, where there is one, an unlabelled batch."""
+        self.prepare(batch, unlabelled)
+        return self.advance(batch, unlabelled)
+
+    def prepare(self, batch: Batch, unlabelled: Unlabelled | None) -> None:
+        """What the host decides before a step."""
+        self.learner.prepare(self.model, batch)
+        if self.signal is not None and unlabelled is not None:
+            self.signal.prepare(unlabelled)
+
+    def advance(self, batch: Batch, unlabelled: Unlabelled | None) -> Metrics:
+        """The rest, on the device alone; ``finite`` says whether loss and weights still are."""
         self.learner.begin(self.model, batch)
         labelled, gradient, loss = self._labelled(batch)
         metrics: Metrics = {"loss": loss}
@@ -40,6 +51,7 @@ class Step:
         else:
             metrics |= self._sequential(gradient, unlabelled, batch.task)
         self.learner.end(self.model)
+        metrics["finite"] = torch.isfinite(loss) & torch.isfinite(self.model.theta).all(1)
         return metrics
 
     def _labelled(self, batch: Batch) -> tuple[Labelled, Float[Tensor, "r p"], Float[Tensor, " r"]]:

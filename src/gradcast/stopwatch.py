@@ -8,27 +8,31 @@ from gradcast.core import Metrics
 
 
 class Stopwatch:
-    """Time spent on training steps, evaluations left out."""
+    """Time from the end of an evaluation to the last step before the next one; groups of seeds add up."""
 
     def __init__(self) -> None:
         self.begun = self.mark = time.perf_counter()
-        self.training = 0.0
+        self.tasks: dict[int, float] = {}  # seconds a task
 
     def stepped(self, step: int, task: int, metrics: Metrics) -> None:
-        """A step's time counts."""
-        now = time.perf_counter()
-        self.training, self.mark = self.training + now - self.mark, now
+        """A GPU is still at work then: a step alone says nothing."""
+
+    def trained(self, task: int) -> None:
+        """All steps of the task count."""
+        self.tasks[task] = self.tasks.get(task, 0.0) + time.perf_counter() - self.mark
 
     def evaluated(self, tasks_done: int, accuracy: torch.Tensor) -> None:
-        """An evaluation's does not."""
+        """An evaluation's time does not."""
         self.mark = time.perf_counter()
 
     def as_dict(self, labelled_images: int) -> dict[str, object]:
-        """Seconds in all, seconds of training, milliseconds a labelled image and, on a GPU, its peak memory."""
+        """Seconds in all, of training and of each task, milliseconds an image and, on a GPU, its peak memory."""
+        training = sum(self.tasks.values())
         found: dict[str, object] = {
             "seconds": round(time.perf_counter() - self.begun, 3),
-            "training_seconds": round(self.training, 3),
-            "ms_per_labelled_image": round(1000 * self.training / labelled_images, 4),
+            "training_seconds": round(training, 3),
+            "task_seconds": [round(seconds, 3) for seconds in self.tasks.values()],
+            "ms_per_labelled_image": round(1000 * training / labelled_images, 4),
         }
         if torch.cuda.is_available():
             found["peak_gpu_memory_mb"] = torch.cuda.max_memory_allocated() >> 20

@@ -137,6 +137,9 @@ class Recorder:
         """Keep the step's numbers until the next write."""
         self.pending.append((step, task, metrics))
 
+    def trained(self, task: int) -> None:
+        """Nothing to write."""
+
     def evaluated(self, tasks_done: int, accuracy: Float[Tensor, "r tasks"]) -> None:
         """Write what is pending and a row of each replica's accuracy matrix."""
         self.flush()

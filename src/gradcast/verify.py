@@ -14,7 +14,9 @@ import torch
 from pydantic import BaseModel, Field, ValidationError
 from torch import Tensor, nn
 
+from gradcast.capture import fastest
 from gradcast.core import Batch, Learner, Unlabelled
+from gradcast.environment import choose_place
 from gradcast.errors import GradcastError
 from gradcast.gradients.learner import GradientLearner
 from gradcast.heads import Heads
@@ -61,12 +63,12 @@ class Replay:
         return self.difference <= self.tolerance
 
 
-def replay(path: Path) -> Replay:
+def replay(path: Path, device: str = "cpu") -> Replay:
     """Feed a trace's batches to our step, in float64, from its initial weights; compare after every recorded step."""
     arrays = _load(path)
     try:
         config = TraceConfig.model_validate_json(str(arrays["config"]))
-        return _replay(path, arrays, config)
+        return _replay(path, arrays, config, choose_place(device, "float64").device)
     except KeyError as error:
         raise GradcastError(f"{path} has no entry {error}; it is not a complete trajectory") from None
     except ValidationError as error:
@@ -78,18 +80,19 @@ def replay(path: Path) -> Replay:
         raise GradcastError(f"{path} does not fit together: {str(error).splitlines()[0]}") from None
 
 
-def _replay(path: Path, arrays: Arrays, config: TraceConfig) -> Replay:
-    gradient_learner = _gradient_learner(arrays, config)
-    step = _step(arrays, config, Predicted(gradient_learner) if config.predicted else None)
+def _replay(path: Path, arrays: Arrays, config: TraceConfig, device: torch.device) -> Replay:
+    gradient_learner = _gradient_learner(arrays, config).to(device)
+    step = _step(arrays, config, Predicted(gradient_learner) if config.predicted else None, device)
+    advance = fastest(step)  # what a run takes
     worst = Worst()
     projected: list[int] = []
     for index in range(_steps(arrays)):
         key = f"{index:03d}"
         unlabelled = None
         if f"unlabelled/{key}" in arrays:
-            unlabelled = Unlabelled(_images(arrays[f"unlabelled/{key}"], step), torch.tensor([True]))
-        y = torch.from_numpy(arrays[f"y/{key}"]).long().unsqueeze(0)
-        metrics = step(Batch(_images(arrays[f"x/{key}"], step), y, int(arrays[f"task/{key}"])), unlabelled)
+            unlabelled = Unlabelled(_images(arrays[f"unlabelled/{key}"], step), torch.tensor([True], device=device))
+        y = torch.from_numpy(arrays[f"y/{key}"]).long().unsqueeze(0).to(device)
+        metrics = advance(Batch(_images(arrays[f"x/{key}"], step), y, int(arrays[f"task/{key}"])), unlabelled)
         projected.append(int(metrics["projected"]))
         worst.add(step.model.theta[0], arrays.get(f"params/{key}"), f"params after step {index}")
         worst.add(_flat(gradient_learner), arrays.get(f"learner/{key}"), f"learner after step {index}")
@@ -113,7 +116,7 @@ class Worst:
         """Compare with what the trace recorded, if it did: largest difference over largest weight."""
         if recorded is None:
             return
-        theirs = torch.from_numpy(recorded).double()
+        theirs = torch.from_numpy(recorded).double().to(ours.device)
         if ours.shape != theirs.shape:
             raise ValueError(f"{theirs.numel()} numbers recorded for {where}, the network has {ours.numel()}")
         found = float((ours - theirs).abs().max() / theirs.abs().max().clamp_min(1e-300))
@@ -129,7 +132,7 @@ def _steps(arrays: Arrays) -> int:
     return steps
 
 
-def _step(arrays: Arrays, config: TraceConfig, signal: Predicted | None) -> Step:
+def _step(arrays: Arrays, config: TraceConfig, signal: Predicted | None, device: torch.device) -> Step:
     initial = [torch.from_numpy(arrays[key]).double() for key in sorted(arrays) if key.startswith("init/")]
     if not initial:
         raise KeyError("init/000")
@@ -137,7 +140,7 @@ def _step(arrays: Arrays, config: TraceConfig, signal: Predicted | None) -> Step
     for parameter, value in zip(network.parameters(), initial, strict=True):
         parameter.data = value.view(parameter.shape)
     heads = Heads(config.classes_per_task, config.tasks, masked="masked" in config.network)
-    model = Replicas([network], heads, device=torch.device("cpu"), dtype=torch.float64)
+    model = Replicas([network], heads, device=device, dtype=torch.float64)
     return Step(model, _learner(config), config.lr, signal)
 
 
@@ -190,7 +193,7 @@ def _load(path: Path) -> dict[str, Any]:
 
 def _images(array: np.ndarray, step: Step) -> Tensor:
     """Flat vectors, channel first, in the shape the network takes, for one replica."""
-    x = torch.from_numpy(array).double().unsqueeze(0)
+    x = torch.from_numpy(array).double().unsqueeze(0).to(step.model.theta.device)
     return x.unflatten(2, (3, 32, 32)) if isinstance(step.model.module, SlimResNet18) else x
 
 

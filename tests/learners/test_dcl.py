@@ -7,14 +7,13 @@ from tests.helpers import batch, replicas
 
 
 def timeline(interval: int, steps: list[int]) -> str:
-    """One sign a step: '-' no row, '0' a row of zeros, 'd' a displacement."""
+    """One sign a step: '0' a row of zeros, which constrains nothing, 'd' a displacement."""
     model = replicas(1)
     direction = ReferenceDirection(interval)
     signs = ""
     for task in steps:
-        direction.begin(task)
-        row = direction.row(model)
-        signs += "-" if row is None else "d" if row.any() else "0"
+        direction.prepare(model, task)
+        signs += "d" if direction.row(model).any() else "0"
         model.step(torch.ones_like(model.theta), 0.1)
         direction.end(model)
     return signs
@@ -23,10 +22,10 @@ def timeline(interval: int, steps: list[int]) -> str:
 @pytest.mark.parametrize(
     ("interval", "expected"),
     [
-        (4, "-0dd-0dd-0" + "-0dd-0dd"),
-        (5, "-0ddd-0ddd" + "-0ddd-0d"),
-        (10, "-0dddddddd" + "-0dddddd"),
-        (0, "-0dddddddd-0dddddd"),
+        (4, "00dd00dd00" + "00dd00dd"),
+        (5, "00ddd00ddd" + "00ddd00d"),
+        (10, "00dddddddd" + "00dddddd"),
+        (0, "00dddddddd" + "00dddddd"),
     ],
 )
 def test_timeline_across_a_task_change(interval: int, expected: str) -> None:
@@ -37,14 +36,12 @@ def test_timeline_across_a_task_change(interval: int, expected: str) -> None:
 def test_the_row_is_the_displacement_with_its_sign(sign: int) -> None:
     model = replicas(2)
     direction = ReferenceDirection(10, sign)  # type: ignore[arg-type]
-    direction.begin(0)
+    direction.prepare(model, 0)
     direction.end(model)
     start = model.theta.clone()
     model.step(torch.randn_like(model.theta), 0.1)
-    direction.begin(0)
-    row = direction.row(model)
-    assert row is not None
-    torch.testing.assert_close(row, sign * (model.theta - start))
+    direction.prepare(model, 0)
+    assert torch.equal(direction.row(model), sign * (model.theta - start))
 
 
 def test_dcl_constrains_by_one_row_more_than_gem_after_the_first_task() -> None:
@@ -52,8 +49,10 @@ def test_dcl_constrains_by_one_row_more_than_gem_after_the_first_task() -> None:
     learner = dcl(TaskMemory(3, 8), interval=0, margin=0.5)
     rows = []
     for number in range(9):
-        learner.begin(model, batch(model, task=number // 3, seed=number))
+        data = batch(model, task=number // 3, seed=number)
+        learner.prepare(model, data)
+        learner.begin(model, data)
         rows.append(0 if learner.rows is None else learner.rows.shape[1])
         model.step(torch.ones_like(model.theta), 0.1)
         learner.end(model)
-    assert rows == [0, 0, 0, 1, 2, 2, 2, 3, 3]
+    assert rows == [0, 0, 0, 2, 2, 2, 3, 3, 3]

@@ -14,6 +14,8 @@ from torch import Tensor
 
 from gradcast.errors import GradcastError
 
+PIECE = 4096  # numbers of a gradient that are multiplied at once
+
 
 def project(
     rows: Float[Tensor, "r t p"], gradient: Float[Tensor, "r p"], *, margin: float, eps: float = 0.0
@@ -22,18 +24,44 @@ def project(
 
     With ``margin > 0`` every past gradient is added with at least that weight wherever there was a violation.
     ``eps`` is added to the diagonal of the Gram matrix (the original GEM release: 1e-3).
+
+    On a GPU all replicas are projected and a mask chooses: looking at the mask would make the host wait.
     """
+    if rows.is_cuda:
+        projected, inner = _projected(rows, gradient, margin, eps)
+        violated = (inner < 0).any(-1)
+        return torch.where(violated.unsqueeze(1), projected, gradient), violated
     violated = ((rows * gradient.unsqueeze(1)).sum(-1) < 0).any(-1)
     if not violated.any():
         return gradient, violated
-    opposed, against = rows[violated], gradient[violated]
-    wide = opposed.double()
-    gram = wide @ wide.mT + eps * torch.eye(rows.shape[1], dtype=wide.dtype, device=wide.device)
-    inner = (wide @ against.double().unsqueeze(-1)).squeeze(-1)
-    v = solve(gram, inner, margin).to(rows.dtype)
-    projected = gradient.clone()
-    projected[violated] = against + (v.unsqueeze(1) @ opposed).squeeze(1)
-    return projected, violated
+    every = bool(violated.all())
+    opposed, against = (rows, gradient) if every else (rows[violated], gradient[violated])
+    projected, _ = _projected(opposed, against, margin, eps)
+    return projected if every else gradient.masked_scatter(violated.unsqueeze(1), projected), violated
+
+
+def _projected(
+    rows: Float[Tensor, "n t p"], gradient: Float[Tensor, "n p"], margin: float, eps: float
+) -> tuple[Float[Tensor, "n p"], Float[Tensor, "n t"]]:
+    """``g + G' v`` for every replica, and ``G g``: Gram matrix and inner products in one product, in float64."""
+    wide = _pieces(rows, gradient)
+    size = rows.shape[1]
+    products = (wide @ wide.mT).sum(1)
+    gram, inner = products[:, :size, :size], products[:, :size, size]
+    v = solve(gram + eps * torch.eye(size, dtype=wide.dtype, device=wide.device), inner, margin)
+    added = (v[:, None, None] @ wide[:, :, :size]).flatten(1)[:, : gradient.shape[1]]
+    return gradient + added.to(gradient.dtype), inner
+
+
+def _pieces(rows: Float[Tensor, "n t p"], gradient: Float[Tensor, "n p"]) -> Float[Tensor, "n pieces t1 piece"]:
+    """Rows and gradient in float64, cut into pieces: a product of few long rows is many products of short ones."""
+    (replicas, size, length), whole = rows.shape, rows.shape[2] // PIECE
+    wide = rows.new_zeros(replicas, whole + 1, size + 1, PIECE, dtype=torch.float64)
+    for target, source in ((wide[:, :, :-1], rows), (wide[:, :, -1:], gradient.unsqueeze(1))):
+        body, rest = source[..., : whole * PIECE], source[..., whole * PIECE :]
+        target[:, :whole].copy_(body.unflatten(-1, (whole, PIECE)).transpose(1, 2))
+        target[:, whole, :, : length - whole * PIECE].copy_(rest)
+    return wide
 
 
 def solve(
@@ -44,7 +72,7 @@ def solve(
     ``gram`` may be singular. Non-finite input gives a meaningless but finite-time answer; the caller checks its loss.
     """
     gram, inner = gram.double(), inner.double()
-    low = torch.as_tensor(margin, dtype=gram.dtype, device=gram.device).expand(len(gram)).unsqueeze(-1)
+    low = torch.full_like(inner[:, :1], margin) if isinstance(margin, float) else margin.double().unsqueeze(-1)
     length = gram.diagonal(dim1=-2, dim2=-1).clamp_min(0).sqrt()
     length = torch.where(length > 0, length, 1.0)
     # Rows of G differ in length by orders of magnitude: with u = length * (v - low) the matrix has a unit diagonal
@@ -52,11 +80,26 @@ def solve(
     unit = gram / (length.unsqueeze(-1) * length.unsqueeze(-2))
     pull = -(inner + low * gram.sum(-1)) / length
     noise = (inner.abs() + low * gram.abs().sum(-1)) / length
-    return low + _nonnegative(unit, pull, noise) / length
+    precision, rounds = 8 * pull.shape[-1] * torch.finfo(pull.dtype).eps, 30 * pull.shape[-1] + 10
+    programme = _on_device if gram.is_cuda else _nonnegative
+    return low + programme(unit, pull, noise, precision, rounds) / length
+
+
+def _on_device(
+    unit: Float[Tensor, "n t t"], pull: Float[Tensor, "n t"], noise: Float[Tensor, "n t"], precision: float, rounds: int
+) -> Float[Tensor, "n t"]:
+    """The same as a kernel; not a number where no solution is found."""
+    from gradcast.gradients.active_set import nonnegative  # a GPU's installation of torch brings the compiler
+
+    size, u = pull.shape[-1], torch.empty_like(pull)
+    padded = max(2, 1 << (size - 1).bit_length())
+    arguments = (unit.contiguous(), pull.contiguous(), noise.contiguous(), u, precision, rounds)
+    nonnegative[(len(pull),)](*arguments, SIZE=size, T=padded, num_warps=1 if padded <= 16 else 4)
+    return u
 
 
 def _nonnegative(
-    unit: Float[Tensor, "n t t"], pull: Float[Tensor, "n t"], noise: Float[Tensor, "n t"]
+    unit: Float[Tensor, "n t t"], pull: Float[Tensor, "n t"], noise: Float[Tensor, "n t"], precision: float, rounds: int
 ) -> Float[Tensor, "n t"]:
     """Minimise 1/2 u' unit u - pull' u over u >= 0; ``noise`` times the machine precision is the error in ``pull``.
 
@@ -64,13 +107,11 @@ def _nonnegative(
     zero on the way is fixed. An unknown that would leave zero downwards (rounding, a repeated row) is barred until
     another one has moved.
     """
-    size = pull.shape[-1]
-    precision = 8 * size * torch.finfo(pull.dtype).eps
     u = torch.zeros_like(pull)
     free = torch.zeros_like(pull, dtype=torch.bool)
     entering, barred = free.clone(), free.clone()
     active = torch.ones(len(pull), 1, dtype=torch.bool, device=pull.device)
-    for _ in range(30 * size + 10):
+    for _ in range(rounds):
         target = _solve_free(unit, pull, free)
         refused = entering & ~(target > 0)
         was_refused = refused.any(-1, keepdim=True)

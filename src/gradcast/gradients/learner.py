@@ -112,6 +112,8 @@ class GradientLearner(nn.Module):
         loss.sum().backward()  # replicas share no weight, so the sum keeps them apart
         for group in self.optimizer.param_groups:
             group["lr"] = eta if self.lr is None else self.lr
+            if "capturable" in group:  # Adam's counter then lives on the GPU, where a graph can replay it
+                group["capturable"] = z.is_cuda
         self.optimizer.step()
         assert self.tau is not None
         gain = self._gain(z, output, y, eta)

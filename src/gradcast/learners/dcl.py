@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -22,24 +23,33 @@ class ReferenceDirection:
         self.interval, self.sign = interval, sign
         self.task: int | None = None
         self.count = 0
-        self.reference: Tensor | None = None
+        self.reference: Tensor | None = None  # [R, P]
+        self.renewing: Tensor | None = None  # whether this step renews it
 
-    def begin(self, task: int) -> None:
-        """Forget the reference at a new task and at the end of an interval."""
-        if task != self.task:
-            self.task, self.count, self.reference = task, 0, None
-        if self.interval > 0 and self.count % self.interval == 0:
-            self.reference = None
-        self.count += 1
+    def prepare(self, model: Replicas, task: int) -> None:
+        """Renew the reference at a new task and at the end of an interval."""
+        if self.reference is None or self.renewing is None:
+            self.reference = model.theta.clone()
+            self.renewing = torch.ones((), dtype=torch.bool, device=model.theta.device)
+        renew = task != self.task or (self.interval > 0 and self.count % self.interval == 0)
+        self.count = 1 if task != self.task else self.count + 1
+        self.task = task
+        self.renewing.fill_(renew)
 
-    def row(self, model: Replicas) -> Float[Tensor, "r p"] | None:
-        """The displacement of the weights before this step."""
-        return None if self.reference is None else self.sign * (model.theta - self.reference)
+    def row(self, model: Replicas) -> Float[Tensor, "r p"]:
+        """The displacement of the weights before this step; none where the reference is renewed."""
+        self._renew(model)
+        assert self.reference is not None
+        return self.sign * (model.theta - self.reference)
 
     def end(self, model: Replicas) -> None:
-        """Store the new weights where there is no reference."""
-        if self.reference is None:
-            self.reference = model.theta.clone()
+        """The new weights are the reference, where it is renewed."""
+        self._renew(model)
+
+    def _renew(self, model: Replicas) -> None:
+        assert self.reference is not None
+        assert self.renewing is not None
+        torch.where(self.renewing, model.theta, self.reference, out=self.reference)
 
 
 def dcl(

@@ -14,6 +14,9 @@ from gradcast.replicas import Replicas
 class Finetune:
     """Remembers nothing, changes nothing."""
 
+    def prepare(self, model: Replicas, batch: Batch) -> None:
+        """Nothing to remember."""
+
     def begin(self, model: Replicas, batch: Batch) -> None:
         """Nothing to prepare."""
 

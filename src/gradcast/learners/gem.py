@@ -17,12 +17,12 @@ from gradcast.replicas import Replicas
 class Direction(Protocol):
     """One more row among GEM's constraints."""
 
-    def begin(self, task: int) -> None:
-        """A step of this task begins."""
+    def prepare(self, model: Replicas, task: int) -> None:
+        """A step of this task is coming."""
         ...
 
-    def row(self, model: Replicas) -> Float[Tensor, "r p"] | None:
-        """The row at the weights before the step, or none in this step."""
+    def row(self, model: Replicas) -> Float[Tensor, "r p"]:
+        """The row at the weights before the step; zeros constrain nothing."""
         ...
 
     def end(self, model: Replicas) -> None:
@@ -40,15 +40,18 @@ class Gem:
     direction: Direction | None = None
     rows: Tensor | None = field(default=None, init=False)  # [R, constraints, P] of the step under way
 
-    def begin(self, model: Replicas, batch: Batch) -> None:
-        """Write the batch into memory, then take every earlier task's memory gradient, before the labelled pass."""
+    def prepare(self, model: Replicas, batch: Batch) -> None:
+        """Write the batch into memory."""
         if self.direction is not None:
-            self.direction.begin(batch.task)
+            self.direction.prepare(model, batch.task)
         self.memory.write(batch)
+
+    def begin(self, model: Replicas, batch: Batch) -> None:
+        """Take every earlier task's memory gradient, before the labelled pass."""
         rows = [model.task_gradients(past.x, past.y, past.tasks) for past in self.memory.past(batch.task)]
-        extra = self.direction.row(model) if self.direction is not None and rows else None
-        if extra is not None:
-            rows.append(extra.unsqueeze(1))
+        if self.direction is not None:
+            extra = self.direction.row(model)
+            rows += [extra.unsqueeze(1)] if rows else []
         self.rows = None if not rows else rows[0] if len(rows) == 1 else torch.cat(rows, dim=1)
 
     def constrain(self, gradient: Float[Tensor, "r p"]) -> tuple[Float[Tensor, "r p"], Bool[Tensor, " r"]]:

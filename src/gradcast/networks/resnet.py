@@ -2,7 +2,8 @@
 
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn.functional import relu
+
+from gradcast.networks.norm import NormRelu
 
 
 class BasicBlock(nn.Module):
@@ -11,17 +12,18 @@ class BasicBlock(nn.Module):
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=False)
-        self.bn1 = nn.BatchNorm2d(outputs)
+        self.bn1 = NormRelu(outputs)
         self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, padding=1, bias=False)
-        self.bn2 = nn.BatchNorm2d(outputs)
+        self.bn2 = NormRelu(outputs)
         self.shortcut = nn.Sequential()
         if stride != 1 or inputs != outputs:
             projection = nn.Conv2d(inputs, outputs, 1, stride, bias=False)
             self.shortcut = nn.Sequential(projection, nn.BatchNorm2d(outputs))
 
     def forward(self, x: Float[Tensor, "b c h w"]) -> Float[Tensor, "b c2 h2 w2"]:
-        inner = self.bn2(self.conv2(relu(self.bn1(self.conv1(x)))))
-        return relu(inner + self.shortcut(x))
+        inner: Tensor = self.bn1(self.conv1(x))
+        outer: Tensor = self.bn2(self.conv2(inner), self.shortcut(x))
+        return outer
 
 
 class SlimResNet18(nn.Module):
@@ -33,7 +35,7 @@ class SlimResNet18(nn.Module):
     def __init__(self, width: int, outputs: int, *, channels: int = 3) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(channels, width, 3, 1, padding=1, bias=False)
-        self.bn1 = nn.BatchNorm2d(width)
+        self.bn1 = NormRelu(width)
         self.layer1 = _stage(width, width, 1)
         self.layer2 = _stage(width, 2 * width, 2)
         self.layer3 = _stage(2 * width, 4 * width, 2)
@@ -41,7 +43,7 @@ class SlimResNet18(nn.Module):
         self.linear = nn.Linear(8 * width, outputs)
 
     def forward(self, x: Float[Tensor, "b c h w"]) -> Float[Tensor, "b k"]:
-        x = relu(self.bn1(self.conv1(x)))
+        x = self.bn1(self.conv1(x))
         x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
         logits: Tensor = self.linear(x.mean((2, 3)))
         return logits

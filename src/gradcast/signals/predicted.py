@@ -29,7 +29,23 @@ class Predicted:
             raise ValueError("random directions need one generator a replica")
         self.learner, self.directions = learner, directions
         self.generators = generators or []
+        self.noise: Tensor | None = None  # [R, U, C], this step's random directions
         self.initial = [p.detach().clone() for p in learner.parameters()]
+
+    def prepare(self, unlabelled: Unlabelled) -> None:
+        """Draw random directions where they are wanted.
+
+        A replica that uses no unlabelled batch takes no random number, as if it were alone.
+        """
+        if self.directions != "random":
+            return
+        classes, images = self.learner.weights[-1].shape[-2], unlabelled.x
+        drawn = torch.zeros(*images.shape[:2], classes, dtype=images.dtype)
+        for replica in unlabelled.used.nonzero().flatten().tolist():
+            drawn[replica] = torch.randn(drawn.shape[1:], generator=self.generators[replica], dtype=drawn.dtype)
+        if self.noise is None:
+            self.noise = torch.zeros_like(drawn, device=images.device)
+        self.noise.copy_(drawn)
 
     def learn(self, labelled: Labelled) -> Metrics:
         """One step of h; without learned directions only the length of the labelled gradient is taken."""
@@ -52,9 +68,12 @@ class Predicted:
         """``sum_j (dz_j/dtheta)' gbar_j`` over the unlabelled images j: a sum, not a mean."""
         theta = model.theta.detach().requires_grad_()
         z = model.logits(theta, unlabelled.x, task, statistics=statistics, used=unlabelled.used)
-        random = self.directions == "random"
-        pseudo = self.learner.rescale(self._random(z, unlabelled)) if random else self.learner.predict(z)
+        pseudo = self.learner.predict(z) if self.directions != "random" else self.learner.rescale(self._drawn())
         return torch.autograd.grad(z, theta, pseudo)[0]
+
+    def _drawn(self) -> Tensor:
+        assert self.noise is not None
+        return self.noise
 
     @torch.no_grad()
     def movement(self) -> Float[Tensor, " r"]:
@@ -63,10 +82,3 @@ class Predicted:
         moved = sum((now - then).flatten(1).square().sum(1) for now, then in pairs)
         length = sum(then.flatten(1).square().sum(1) for _, then in pairs)
         return (torch.as_tensor(moved) / torch.as_tensor(length)).sqrt()
-
-    def _random(self, z: Float[Tensor, "r u c"], unlabelled: Unlabelled) -> Float[Tensor, "r u c"]:
-        """Fresh directions; a replica that uses no unlabelled batch takes no random number, as if it were alone."""
-        drawn = torch.zeros_like(z, device="cpu")
-        for replica in unlabelled.used.nonzero().flatten().tolist():
-            drawn[replica] = torch.randn(z.shape[1:], generator=self.generators[replica], dtype=z.dtype)
-        return drawn.to(z.device)

@@ -1,0 +1,160 @@
+"""Everything that ``gradcast bench`` measures, and how it is shown."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from gradcast import environment
+from gradcast.bench.steps import MEMORIES, NETWORKS, TASKS, Scene, Timing, difference, time_steps
+from gradcast.bench.streams import Streams, Throughput
+from gradcast.environment import Arithmetic, Place, choose_place
+
+AT = (2, 10, 20)  # tasks
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Both formulations at one task."""
+
+    network: str
+    dtype: Arithmetic
+    task: int
+    classical: Timing
+    ours: Timing
+
+    @property
+    def ratio(self) -> float:
+        """How many times faster ours is."""
+        return self.classical.milliseconds / self.ours.milliseconds
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Our step where one size changes."""
+
+    network: str
+    dtype: Arithmetic
+    varied: str
+    size: int
+    ours: Timing
+
+
+@dataclass(frozen=True)
+class Bench:
+    """All results."""
+
+    machine: dict[str, object]
+    comparisons: list[Comparison]
+    agreement: float  # largest relative difference of a weight between both formulations, in float64
+    growth: list[Growth]
+    streams: list[Throughput]
+    real_data: bool
+    peak_mb: dict[str, int]  # GPU memory of our step at task 20
+
+    def as_dict(self) -> dict[str, object]:
+        """For JSON."""
+        return asdict(self) | {"ratios": [round(entry.ratio, 2) for entry in self.comparisons]}
+
+
+def bench(device: str, data: Path, *, steps: int, replicas: Sequence[int], say: Say) -> Bench:
+    """Steps, growth and streams; on a GPU the slim ResNet-18 too, in every arithmetic."""
+    gpu = environment.choose_device(device).type == "cuda"
+    kinds: list[tuple[str, Arithmetic]] = [("mlp", "float32")]
+    kinds += [("slim-resnet18", "float32"), ("slim-resnet18", "tf32"), ("slim-resnet18", "bf16")] if gpu else []
+    comparisons: list[Comparison] = []
+    growth: list[Growth] = []
+    peak: dict[str, int] = {}
+    for network, dtype in kinds:
+        place = choose_place(device, dtype)
+        for task in AT:
+            say(f"{network} in {dtype}, task {task}: classical and ours, {steps} steps each")
+            comparisons.append(_compare(network, dtype, task, place, steps))
+        if gpu:
+            peak[f"{network} {dtype}"] = _peak(network, place)
+        if dtype != "float32" or network == "mlp":
+            growth += _grow(network, dtype, place, steps, replicas, say)
+    say("both formulations in float64, to see that they do the same")
+    agreement = _agreement(choose_place(device, "float64"))
+    place = choose_place(device, "float32")
+    streams = Streams(data, place)
+    results: list[Throughput] = []
+    for count in replicas:
+        say(f"MNIST-R with GEM + predicted gradients, {count} stream{'s' if count > 1 else ''} at once")
+        results.append(streams.measure(count, complete=gpu))
+    return Bench(environment.describe(place.device), comparisons, agreement, growth, results, streams.real, peak)
+
+
+def _compare(network: str, dtype: Arithmetic, task: int, place: Place, steps: int) -> Comparison:
+    scene = Scene(NETWORKS[network], task, place)
+    ours, classical = time_steps(place, steps, scene.ours()[0], scene.classical()[0])
+    return Comparison(network, dtype, task, classical, ours)
+
+
+def _agreement(place: Place) -> float:
+    scene = Scene(NETWORKS["mlp"], TASKS, place)
+    (ours, model), (classical, module) = scene.ours(), scene.classical()
+    time_steps(place, 5, ours, classical)
+    return difference(model, module)
+
+
+def _grow(network: str, dtype: Arithmetic, place: Place, steps: int, replicas: Sequence[int], say: Say) -> list[Growth]:
+    sizes: list[tuple[str, int, Scene]] = []
+    for task in (2, 5, 10, 20):
+        sizes.append(("task", task, Scene(NETWORKS[network], task, place)))
+    for memories in (64, 128, 256, 512):
+        sizes.append(("memories", memories, Scene(NETWORKS[network], TASKS, place, memories=memories)))
+    for count in replicas if network == "mlp" else [count for count in replicas if count <= 4]:
+        sizes.append(("replicas", count, Scene(NETWORKS[network], TASKS, place, replicas=count)))
+    found: list[Growth] = []
+    for varied, size, scene in sizes:
+        say(f"{network} in {dtype}: ours with {varied} = {size}")
+        count = max(2, steps // scene.replicas) if place.device.type == "cpu" else steps
+        found.append(Growth(network, dtype, varied, size, time_steps(place, count, scene.ours()[0])[0]))
+    return found
+
+
+def _peak(network: str, place: Place) -> int:
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    time_steps(place, 1, Scene(NETWORKS[network], TASKS, place).ours()[0])
+    return torch.cuda.max_memory_allocated() >> 20
+
+
+def print_bench(console: Console, found: Bench) -> None:
+    """Four tables."""
+    machine = f"{found.machine['device']}, {found.machine['threads']} threads"
+    table = Table(title=f"ms a step, {MEMORIES} memories a task ({machine})", title_justify="left", box=SIMPLE_HEAD)
+    for heading in ("network", "dtype", "task", "classical", "ours", "with projection", "projected", "faster"):
+        table.add_column(heading, justify="left" if heading in ("network", "dtype") else "right", no_wrap=True)
+    for entry in found.comparisons:
+        violating = "" if entry.ours.violating is None else f"{entry.ours.violating:.2f}"
+        table.add_row(
+            entry.network, entry.dtype, str(entry.task), f"{entry.classical.milliseconds:.2f}",
+            f"{entry.ours.milliseconds:.2f}", violating, f"{100 * entry.ours.violated:.0f} %", f"{entry.ratio:.1f} x",
+        )  # fmt: skip
+    console.print(table)
+    console.print(f"The same weights: largest relative difference {found.agreement:.1e} in float64.")
+    growth = Table(title="Growth of our step (ms)", title_justify="left", box=SIMPLE_HEAD)
+    for heading in ("network", "dtype", "varied", "sizes: ms"):
+        growth.add_column(heading)
+    for key in dict.fromkeys((entry.network, entry.dtype, entry.varied) for entry in found.growth):
+        line = [entry for entry in found.growth if (entry.network, entry.dtype, entry.varied) == key]
+        growth.add_row(*key, "   ".join(f"{entry.size}: {entry.ours.milliseconds:.2f}" for entry in line))
+    console.print(growth)
+    what = "MNIST" if found.real_data else "random images in MNIST's size"
+    streams = Table(title=f"MNIST-R, GEM + predicted gradients ({what})", title_justify="left", box=SIMPLE_HEAD)
+    for heading in ("streams at once", "seconds", "streams a minute", "GPU memory (MB)"):
+        streams.add_column(heading, justify="right")
+    for run in found.streams:
+        about = "" if run.complete else "about "
+        peak = "" if run.peak_mb is None else str(run.peak_mb)
+        streams.add_row(str(run.replicas), f"{about}{run.seconds:.1f}", f"{about}{run.per_minute:.1f}", peak)
+    console.print(streams)
+    for name, megabytes in found.peak_mb.items():
+        console.print(f"Peak GPU memory of {name} at task {TASKS}: {megabytes} MB")

@@ -1,0 +1,93 @@
+"""Complete streams a minute: MNIST-R with GEM and predicted gradients, R seeds at once."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from gradcast import build, specfile
+from gradcast.data.cache import Cache, default_cache
+from gradcast.data.images import Images, Source
+from gradcast.data.load import Shelf, untracked
+from gradcast.environment import Place
+from gradcast.evaluate import Evaluator
+from gradcast.loop import Loop
+from gradcast.spec import Setting
+from gradcast.streams.stream import Stream
+
+SAMPLED = 6  # steps a task that stand for all of them, where a complete stream would take too long
+
+
+@dataclass(frozen=True)
+class Throughput:
+    """R streams together."""
+
+    replicas: int
+    seconds: float
+    per_minute: float
+    complete: bool  # every step and evaluation was made; otherwise a few steps of each task stand for all
+    peak_mb: int | None  # GPU memory
+
+
+class Streams:
+    """The preset mnist-r, row by row as ``gradcast run`` would train it; a stand-in of its size without the data."""
+
+    def __init__(self, data: Path, place: Place) -> None:
+        row = next(row for row in specfile.load("mnist-r").rows if row.name == "predicted")
+        self.setting: Setting = row.setting
+        self.real = (data / "mnist").is_dir()
+        shelf = Shelf(data, Cache(default_cache()), untracked)
+        self.place = place
+        self.stream: Stream = build.stream(self.setting.stream, shelf, None if self.real else _stand_in())
+        tests = [self.stream.test(task) for task in range(len(self.stream.tasks))]
+        self.evaluator = Evaluator(tests, self.stream.scale, drop_last=False, device=place.device, dtype=place.dtype)
+        self.pool = build.pool(self.setting.pool, self.stream, shelf, place, data_seed=0)
+
+    def measure(self, replicas: int, *, complete: bool) -> Throughput:
+        """Train seeds 0 to R - 1 together."""
+        seeds = list(range(replicas))
+        if self.place.device.type == "cuda":
+            torch.cuda.empty_cache()
+            torch.cuda.reset_peak_memory_stats()
+        begun = time.perf_counter()
+        loop = build.loop(self.setting, self.stream, self.evaluator, self.pool, seeds, self.place)
+        if complete:
+            loop.run([])
+            seconds = time.perf_counter() - begun
+        else:
+            seconds = self._sampled(loop)
+        peak = torch.cuda.max_memory_allocated() >> 20 if self.place.device.type == "cuda" else None
+        return Throughput(replicas, seconds, 60 * replicas / seconds, complete, peak)
+
+    def _sampled(self, loop: Loop) -> float:
+        """Seconds of a stream from its first task's steps and a few steps of each later one, memories full."""
+        total, place, setting = 0.0, self.place, self.setting
+        for task in range(len(self.stream.tasks)):
+            batches = list(
+                self.stream.batches(
+                    task, loop.seeds, batch=loop.batch, epochs=1, device=place.device, dtype=place.dtype
+                )
+            )
+            taken = batches if task == 0 else batches[-SAMPLED:]
+            if task:
+                for batch in batches[:-SAMPLED]:  # memories fill as they would, without a step
+                    loop.step.learner.prepare(loop.step.model, batch)
+            begun = time.perf_counter()
+            for batch in taken:
+                loop.step(batch, loop.draws.next() if loop.draws is not None else None)
+            total += (time.perf_counter() - begun) * len(batches) / len(taken)
+        begun = time.perf_counter()
+        self.evaluator(loop.step.model)
+        return total + (setting.stream.tasks + 1) * (time.perf_counter() - begun)
+
+
+def _stand_in() -> Source:
+    """Random images in MNIST's numbers and sizes."""
+    random = np.random.default_rng(0)
+
+    def images(count: int) -> Images:
+        return Images(random.integers(0, 256, (count, 1, 28, 28), np.uint8), random.integers(0, 10, count))
+
+    return Source("stand-in", images(60_000), images(10_000), tuple(map(str, range(10))))

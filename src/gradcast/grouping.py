@@ -1,0 +1,52 @@
+"""How many seeds train at once: as many as memory holds."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from gradcast import build
+from gradcast.environment import Place, free_memory
+from gradcast.spec import FinetuneSpec, Setting
+from gradcast.streams.stream import Stream
+
+SHARE = 0.75  # of the free memory; the rest is for temporaries, the library's workspaces and other people
+
+
+def together(setting: Setting, stream: Stream, seeds: Sequence[int], place: Place) -> list[list[int]]:
+    """Seeds in groups of nearly equal size, each of which fits into memory at once."""
+    need = replica_bytes(setting, stream, place)
+    most = max(1, int(SHARE * free_memory(place.device)) // need)
+    count = -(-len(seeds) // most)
+    return [list(seeds[len(seeds) * i // count : len(seeds) * (i + 1) // count]) for i in range(count)]
+
+
+def replica_bytes(setting: Setting, stream: Stream, place: Place) -> int:
+    """What one replica takes in the last task's steps, where the memories of all earlier tasks pass at once."""
+    heads = build.heads(setting, stream)
+    network = build.network(setting.model, stream.shape, heads.outputs)
+    weights = sum(parameter.numel() for parameter in network.parameters())
+    kept = 0 if isinstance(setting.learner, FinetuneSpec) else setting.learner.memory
+    past = len(stream.tasks) - 1 if kept else 0
+    wide, inner = torch.finfo(place.dtype).bits // 8, torch.finfo(place.inner or place.dtype).bits // 8
+    pixels = stream.shape[0] * stream.shape[1] * stream.shape[2]
+    images = past * kept + setting.stream.batch + setting.policy.batch
+    activations = 5 * images * activation_numbers(network, stream.shape) * inner // 4  # and the gradient under way
+    rows = (past + 2) * weights * (2 * wide + 8)  # memory gradients, put together, and in float64 for the projection
+    return len(stream.tasks) * kept * pixels * wide + activations + rows + 8 * weights * wide
+
+
+def activation_numbers(network: nn.Module, shape: Sequence[int]) -> int:
+    """How many numbers one image leaves behind for the backward pass."""
+    seen: dict[int, int] = {}
+    images = 2
+
+    def pack(tensor: Tensor) -> Tensor:
+        if tensor.dim() and len(tensor) == images:
+            seen[tensor.data_ptr()] = tensor.numel() // images
+        return tensor
+
+    kept: list[Tensor] = []  # so that no address is used twice
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t) or pack(t), lambda t: t):  # type: ignore[func-returns-value]
+        network.train()(torch.zeros(images, *shape))
+    return sum(seen.values())

@@ -1,0 +1,40 @@
+"""BatchNorm and the ReLU after it as one layer, so that a pass may compute both at once."""
+
+from torch import Tensor, nn
+from torch.nn.functional import batch_norm, relu
+from torch.overrides import handle_torch_function, has_torch_function
+
+
+class NormRelu(nn.BatchNorm2d):
+    """``relu(norm(x) + skip)``; weights and statistics are those of ``nn.BatchNorm2d``."""
+
+    def forward(self, x: Tensor, skip: Tensor | None = None) -> Tensor:  # type: ignore[override]
+        """``skip`` is what a residual block adds before the ReLU."""
+        mean, var, momentum = self.running_mean, self.running_var, self.momentum
+        assert mean is not None
+        assert var is not None
+        assert momentum is not None
+        if self.training and self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+        return batch_norm_relu(x, skip, mean, var, self.weight, self.bias, self.training, momentum, self.eps)
+
+
+def batch_norm_relu(
+    x: Tensor,
+    skip: Tensor | None,
+    mean: Tensor,
+    var: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> Tensor:
+    """``torch.nn.functional.batch_norm``, plus ``skip``, and ReLU; open to overriding like torch's own functions."""
+    if has_torch_function((x, weight)):
+        taken: Tensor = handle_torch_function(
+            batch_norm_relu, (x, weight), x, skip, mean, var, weight, bias, training, momentum, eps
+        )
+        return taken
+    y = batch_norm(x, mean, var, weight, bias, training, momentum, eps)
+    return relu(y if skip is None else y + skip)

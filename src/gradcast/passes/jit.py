@@ -1,0 +1,244 @@
+"""GPU kernels for what no library offers in one call: convolutions of few channels with one weight gradient a task.
+
+Images lie channels-last, so the ``3 C`` numbers that a 3x3 filter reads from one image row are contiguous: a
+convolution is a matrix product of such runs with the filter's rows, and the weight gradient of a task is the product
+of its images' runs with its output gradients. All sums are in a fixed order, so that results repeat bit for bit.
+"""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def convolution(  # type: ignore[no-untyped-def]
+    x, w, y, pixels,
+    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, HO: tl.constexpr, WO: tl.constexpr, O: tl.constexpr,
+    STRIDE: tl.constexpr, KS: tl.constexpr, BP: tl.constexpr, BQ: tl.constexpr, BO: tl.constexpr,
+    PRECISION: tl.constexpr,
+):  # fmt: skip
+    """A block of one replica's output pixels and channels."""
+    replica = tl.program_id(2).to(tl.int64)
+    p = tl.program_id(0) * BP + tl.arange(0, BP)
+    o = tl.program_id(1) * BO + tl.arange(0, BO)
+    RUN: tl.constexpr = KS * C
+    PAD: tl.constexpr = KS // 2
+    rest = p % (HO * WO)
+    image = p // (HO * WO)
+    h0 = (rest // WO) * STRIDE - PAD
+    w0 = (rest % WO) * STRIDE - PAD
+    base = ((image * H + h0) * W + w0) * C
+    x += replica * (pixels // (HO * WO)) * (H * W * C)
+    w += replica * (O * KS * RUN)
+    y += replica * pixels * O
+    total = tl.zeros((BP, BO), tl.float32)
+    for kh in tl.static_range(KS):
+        inside = (h0 + kh >= 0) & (h0 + kh < H) & (p < pixels)
+        for q0 in tl.static_range(0, RUN, BQ):
+            q = q0 + tl.arange(0, BQ)
+            mask = inside[:, None] & (q < RUN)[None, :]
+            if KS == 3:
+                mask = mask & ((w0 >= 0)[:, None] | (q >= C)[None, :])
+                mask = mask & ((w0 + 2 < W)[:, None] | (q < 2 * C)[None, :])
+            runs = tl.load(x + (base + kh * (W * C))[:, None] + q[None, :], mask=mask, other=0.0)
+            rows = tl.load(
+                w + (o * (KS * RUN))[None, :] + (kh * RUN + q)[:, None],
+                mask=(q < RUN)[:, None] & (o < O)[None, :],
+                other=0.0,
+            )
+            total = tl.dot(runs, rows, total, input_precision=PRECISION)
+    tl.store(
+        y + (p * O)[:, None] + o[None, :], total.to(y.dtype.element_ty), mask=(p < pixels)[:, None] & (o < O)[None, :]
+    )
+
+
+@triton.jit
+def weight_gradient(  # type: ignore[no-untyped-def]
+    x, dy, out, pixels, chunk,
+    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, HO: tl.constexpr, WO: tl.constexpr, O: tl.constexpr,
+    STRIDE: tl.constexpr, KS: tl.constexpr, BP: tl.constexpr, BQ: tl.constexpr, BO: tl.constexpr,
+    PRECISION: tl.constexpr,
+):  # fmt: skip
+    """A block of one pass's weight gradient, summed over one part of its output pixels; all filter rows at once."""
+    RUN: tl.constexpr = KS * C
+    PAD: tl.constexpr = KS // 2
+    QS: tl.constexpr = (RUN + BQ - 1) // BQ
+    group = tl.program_id(0).to(tl.int64)
+    part = tl.program_id(1)
+    q = (tl.program_id(2) % QS) * BQ + tl.arange(0, BQ)
+    o = (tl.program_id(2) // QS) * BO + tl.arange(0, BO)
+    x += group * (pixels // (HO * WO)) * (H * W * C)
+    dy += group * pixels * O
+    top = tl.zeros((BO, BQ), tl.float32)
+    middle = tl.zeros((BO, BQ), tl.float32)
+    bottom = tl.zeros((BO, BQ), tl.float32)
+    for start in range(part * chunk, tl.minimum((part + 1) * chunk, pixels), BP):
+        p = start + tl.arange(0, BP)
+        rest = p % (HO * WO)
+        h = (rest // WO) * STRIDE - PAD
+        w = (rest % WO) * STRIDE - PAD
+        runs = x + (((p // (HO * WO) * H + h) * W + w) * C)[:, None] + q[None, :]
+        mask = (p < pixels)[:, None] & (q < RUN)[None, :]
+        slopes = tl.load(dy + (p * O)[:, None] + o[None, :], mask=(p < pixels)[:, None] & (o < O)[None, :], other=0.0)
+        slopes = tl.trans(slopes)
+        if KS == 3:
+            mask = mask & ((w >= 0)[:, None] | (q >= C)[None, :]) & ((w + 2 < W)[:, None] | (q < 2 * C)[None, :])
+            row = tl.load(runs + W * C, mask=mask & (h + 1 < H)[:, None], other=0.0)
+            middle = tl.dot(slopes, row, middle, input_precision=PRECISION)
+            row = tl.load(runs + 2 * W * C, mask=mask & (h + 2 < H)[:, None], other=0.0)
+            bottom = tl.dot(slopes, row, bottom, input_precision=PRECISION)
+        row = tl.load(runs, mask=mask & (h >= 0)[:, None], other=0.0)
+        top = tl.dot(slopes, row, top, input_precision=PRECISION)
+    at = ((part * tl.num_programs(0) + group) * O + o)[:, None] * (KS * RUN) + q[None, :]
+    inside = (o < O)[:, None] & (q < RUN)[None, :]
+    tl.store(out + at, top, mask=inside)
+    if KS == 3:
+        tl.store(out + at + RUN, middle, mask=inside)
+        tl.store(out + at + 2 * RUN, bottom, mask=inside)
+
+
+@triton.jit
+def moments(x, out, length, chunk, C: tl.constexpr, BC: tl.constexpr, BL: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Sums of the deviations from a pass's first pixel, and of their squares, for one part of a pass."""
+    group = tl.program_id(0).to(tl.int64)
+    part = tl.program_id(1)
+    c = tl.arange(0, BC)
+    x += group * length * C
+    origin = tl.load(x + c, mask=c < C, other=0.0).to(tl.float32)
+    first = tl.zeros((BL, BC), tl.float32)
+    second = tl.zeros((BL, BC), tl.float32)
+    for start in range(part * chunk, tl.minimum((part + 1) * chunk, length), BL):
+        i = start + tl.arange(0, BL)
+        mask = (i < length)[:, None] & (c < C)[None, :]
+        value = tl.load(x + (i * C)[:, None] + c[None, :], mask=mask, other=0.0).to(tl.float32)
+        value = tl.where(mask, value - origin[None, :], 0.0)
+        first += value
+        second += value * value
+    at = (group * tl.num_programs(1) + part) * 2 * C + c
+    tl.store(out + at, tl.sum(first, 0), mask=c < C)
+    tl.store(out + at + C, tl.sum(second, 0), mask=c < C)
+
+
+@triton.jit
+def finish_moments(  # type: ignore[no-untyped-def]
+    x, sums, weight, bias, mean, var, rstd, scale, shift, length, eps, passes, weight_stride, bias_stride,
+    C: tl.constexpr, BC: tl.constexpr, PARTS: tl.constexpr,
+):  # fmt: skip
+    """Mean, variance, and the scale and shift they lead to, of one pass."""
+    group = tl.program_id(0).to(tl.int64)
+    c = tl.arange(0, BC)
+    at = (group * PARTS + tl.arange(0, PARTS))[:, None] * (2 * C) + c[None, :]
+    first = tl.sum(tl.load(sums + at, mask=c[None, :] < C, other=0.0), 0) / length
+    second = tl.sum(tl.load(sums + at + C, mask=c[None, :] < C, other=0.0), 0) / length
+    centre = tl.load(x + group * length * C + c, mask=c < C, other=0.0).to(tl.float32) + first
+    spread = tl.maximum(second - first * first, 0.0)
+    inverse = 1.0 / tl.sqrt_rn(spread + eps)
+    factor = tl.load(weight + group // passes * weight_stride + c, mask=c < C, other=0.0) * inverse
+    offset = tl.load(bias + group // passes * bias_stride + c, mask=c < C, other=0.0) - centre * factor
+    out = group * C + c
+    tl.store(mean + out, centre, mask=c < C)
+    tl.store(var + out, spread, mask=c < C)
+    tl.store(rstd + out, inverse, mask=c < C)
+    tl.store(scale + out, factor, mask=c < C)
+    tl.store(shift + out, offset, mask=c < C)
+
+
+@triton.jit
+def fold(running_mean, running_var, mean, var, passes, momentum, unbias, C: tl.constexpr, BC: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Running statistics of one replica after its passes, one after another."""
+    replica = tl.program_id(0).to(tl.int64)
+    c = tl.arange(0, BC)
+    own = replica * C + c
+    centre = tl.load(running_mean + own, mask=c < C)
+    spread = tl.load(running_var + own, mask=c < C)
+    for k in range(passes):
+        at = (replica * passes + k) * C + c
+        centre += momentum * (tl.load(mean + at, mask=c < C) - centre)
+        spread += momentum * (tl.load(var + at, mask=c < C) * unbias - spread)
+    tl.store(running_mean + own, centre, mask=c < C)
+    tl.store(running_var + own, spread, mask=c < C)
+
+
+@triton.jit
+def affine(x, scale, shift, skip, y, size, C: tl.constexpr, RELU: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """``y = x * scale + shift (+ skip)``, then ReLU where asked for."""
+    group = tl.program_id(0).to(tl.int64)
+    i = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    at = group * C + i % C
+    value = tl.load(x + group * size + i, mask=i < size).to(tl.float32)
+    value = value * tl.load(scale + at) + tl.load(shift + at)
+    if skip is not None:
+        value += tl.load(skip + group * size + i, mask=i < size).to(tl.float32)
+    if RELU:
+        value = tl.maximum(value, 0.0)
+    tl.store(y + group * size + i, value.to(y.dtype.element_ty), mask=i < size)
+
+
+@triton.jit
+def sums(  # type: ignore[no-untyped-def]
+    x, dy, y, gated, mean, scale, shift, out, length, chunk,
+    C: tl.constexpr, BC: tl.constexpr, BL: tl.constexpr, GATE: tl.constexpr, RECOMPUTE: tl.constexpr,
+):  # fmt: skip
+    """Sums of dy and of dy (x - mean) for one part of a pass, dy gated by ReLU; GATE writes the gated dy out."""
+    group = tl.program_id(0).to(tl.int64)
+    part = tl.program_id(1)
+    c = tl.arange(0, BC)
+    base = group * length * C
+    centre = tl.load(mean + group * C + c, mask=c < C, other=0.0)
+    a = tl.load(scale + group * C + c, mask=c < C, other=0.0)
+    b = tl.load(shift + group * C + c, mask=c < C, other=0.0)
+    first = tl.zeros((BL, BC), tl.float32)
+    second = tl.zeros((BL, BC), tl.float32)
+    for start in range(part * chunk, tl.minimum((part + 1) * chunk, length), BL):
+        i = start + tl.arange(0, BL)
+        mask = (i < length)[:, None] & (c < C)[None, :]
+        at = base + (i * C)[:, None] + c[None, :]
+        slope = tl.load(dy + at, mask=mask, other=0.0).to(tl.float32)
+        value = tl.load(x + at, mask=mask, other=0.0).to(tl.float32)
+        if GATE:
+            slope = tl.where(tl.load(y + at, mask=mask, other=0.0) > 0, slope, 0.0)
+            tl.store(gated + at, slope.to(gated.dtype.element_ty), mask=mask)
+        if RECOMPUTE:
+            slope = tl.where(value * a[None, :] + b[None, :] > 0, slope, 0.0)
+        first += slope
+        second += slope * (value - centre[None, :])
+    at = (group * tl.num_programs(1) + part) * 2 * C + c
+    tl.store(out + at, tl.sum(first, 0), mask=c < C)
+    tl.store(out + at + C, tl.sum(second, 0), mask=c < C)
+
+
+@triton.jit
+def finish_sums(  # type: ignore[no-untyped-def]
+    sums, mean, rstd, scale, dweight, dbias, slope, level, length,
+    C: tl.constexpr, BC: tl.constexpr, PARTS: tl.constexpr,
+):  # fmt: skip
+    """Gradients of weight and bias of one pass, and what ``blend`` needs."""
+    group = tl.program_id(0).to(tl.int64)
+    c = tl.arange(0, BC)
+    at = (group * PARTS + tl.arange(0, PARTS))[:, None] * (2 * C) + c[None, :]
+    first = tl.sum(tl.load(sums + at, mask=c[None, :] < C, other=0.0), 0)
+    second = tl.sum(tl.load(sums + at + C, mask=c[None, :] < C, other=0.0), 0)
+    out = group * C + c
+    inverse = tl.load(rstd + out, mask=c < C, other=0.0)
+    factor = tl.load(scale + out, mask=c < C, other=0.0)
+    tilt = -factor * inverse * inverse * second / length
+    tl.store(dweight + out, second * inverse, mask=c < C)
+    tl.store(dbias + out, first, mask=c < C)
+    tl.store(slope + out, tilt, mask=c < C)
+    tl.store(level + out, -factor * first / length - tilt * tl.load(mean + out, mask=c < C, other=0.0), mask=c < C)
+
+
+@triton.jit
+def blend(  # type: ignore[no-untyped-def]
+    x, dy, scale, shift, slope, level, dx, size, C: tl.constexpr, RECOMPUTE: tl.constexpr, BLOCK: tl.constexpr
+):  # fmt: skip
+    """``dx = dy * scale + x * slope + level``, dy gated by ReLU where asked for."""
+    group = tl.program_id(0).to(tl.int64)
+    i = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    at = group * C + i % C
+    value = tl.load(x + group * size + i, mask=i < size).to(tl.float32)
+    gradient = tl.load(dy + group * size + i, mask=i < size).to(tl.float32)
+    a = tl.load(scale + at)
+    if RECOMPUTE:
+        gradient = tl.where(value * a + tl.load(shift + at) > 0, gradient, 0.0)
+    value = gradient * a + value * tl.load(slope + at) + tl.load(level + at)
+    tl.store(dx + group * size + i, value.to(dx.dtype.element_ty), mask=i < size)

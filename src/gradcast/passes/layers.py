@@ -1,0 +1,103 @@
+"""Layers whose weight gradient comes apart into one row a pass.
+
+R replicas make K passes of M images each. The images lie along one axis, replica by replica, pass by pass; weights have
+leading axes ``[R, K]``, where the K are one and the same tensor, expanded. So forward and input gradient are one
+product a replica over all its passes, and only the weight gradient is kept apart, ``[R, K, ...]``.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+from torch.nn.functional import conv2d
+
+from gradcast.passes import kernels
+from gradcast.passes.kernels import FEW, Options
+
+
+class Linear(Function):
+    """``x @ weight' + bias``."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """One product a replica."""
+        ctx.save_for_backward(x, weight)
+        ctx.with_bias = bias is not None
+        own = weight[:, 0].to(x.dtype)
+        images = x.reshape(len(own), -1, x.shape[-1])
+        y = images @ own.mT if bias is None else torch.baddbmm(bias[:, :1].to(x.dtype), images, own.mT)
+        return y.view(*x.shape[:-1], -1)
+
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
+        """One weight gradient a pass."""
+        x, weight = ctx.saved_tensors
+        (replicas, passes), rows = weight.shape[:2], dy.reshape(weight.shape[0] * weight.shape[1], -1, dy.shape[-1])
+        dx = None
+        if ctx.needs_input_grad[0]:
+            dx = (dy.reshape(replicas, -1, dy.shape[-1]) @ weight[:, 0].to(dy.dtype)).view(x.shape)
+        dw = rows.mT @ x.reshape(replicas * passes, -1, x.shape[-1])
+        db = rows.sum(1).view(replicas, passes, -1).to(weight.dtype) if ctx.with_bias else None
+        return dx, dw.view(weight.shape).to(weight.dtype), db
+
+
+class Convolution(Function):
+    """``conv2d`` with one filter bank a replica."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, options: Options) -> Tensor:
+        """One convolution a replica."""
+        ctx.save_for_backward(x, weight)
+        ctx.with_bias, ctx.options = bias is not None, options
+        own = weight[:, 0].to(x.dtype)
+        if bias is None and x.shape[1] < FEW and kernels.fit(x, own, options):
+            return kernels.convolve(x, own, stride=options[0][0])
+        biases = [None] * len(own) if bias is None else list(bias[:, 0].to(x.dtype))
+        shares = zip(x.chunk(len(own)), own, biases, strict=True)
+        return _joined([conv2d(images, filters, b, *options) for images, filters, b in shares])
+
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
+        """One weight gradient a pass."""
+        x, weight = ctx.saved_tensors
+        dy = dy.contiguous(memory_format=torch.channels_last) if x.is_cuda else dy
+        own, shape = weight[:, 0].to(x.dtype), weight.shape
+        dx = _input_gradient(x, dy, own, ctx.options) if ctx.needs_input_grad[0] else None
+        dw = _weight_gradients(x, dy, own, ctx.options, groups=shape[0] * shape[1])
+        db = dy.unflatten(0, (*shape[:2], -1)).sum((2, 4, 5)).to(weight.dtype) if ctx.with_bias else None
+        return dx, dw.view(shape).to(weight.dtype), db, None
+
+
+def _input_gradient(x: Tensor, dy: Tensor, own: Tensor, options: Options) -> Tensor:
+    stride = options[0][0]
+    if kernels.fit(x, own, options):
+        if stride == 1 and dy.shape[1] < FEW:  # a convolution of dy with the mirrored filters
+            return kernels.convolve(dy, own.flip(-1, -2).transpose(1, 2), stride=1)
+        if own.shape[-1] == 1 and dy.shape[1] <= FEW:  # only every other pixel was looked at
+            dx = torch.zeros_like(x)
+            dx[:, :, ::stride, ::stride] = kernels.convolve(dy, own.transpose(1, 2), stride=1)
+            return dx
+    shares = zip(x.chunk(len(own)), dy.chunk(len(own)), own, strict=True)
+    return _joined([_library(images, d, filters, options, wanted=0) for images, d, filters in shares])
+
+
+def _weight_gradients(x: Tensor, dy: Tensor, own: Tensor, options: Options, *, groups: int) -> Tensor:
+    if kernels.fit(x, own, options):
+        return kernels.weight_gradients(x, dy, own, groups=groups, stride=options[0][0])
+    each = zip(x.chunk(groups), dy.chunk(groups), strict=True)
+    return torch.stack([_library(images, d, own[0], options, wanted=1) for images, d in each])
+
+
+def _library(x: Tensor, dy: Tensor, filters: Tensor, options: Options, *, wanted: int) -> Tensor:
+    """The library's gradient of input (0) or filters (1)."""
+    stride, padding, dilation, groups = options
+    mask = [wanted == 0, wanted == 1, False]
+    found: Tensor = torch.ops.aten.convolution_backward.default(
+        dy, x, filters, None, stride, padding, dilation, False, [0, 0], groups, mask
+    )[wanted]
+    return found
+
+
+def _joined(parts: list[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(parts)

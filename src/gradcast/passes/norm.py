@@ -1,0 +1,126 @@
+"""BatchNorm with statistics of each pass, and the sum and ReLU that may follow it, in one go."""
+
+from functools import cache
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.autograd import Function
+
+from gradcast.passes import fused
+from gradcast.passes.kernels import ready
+
+Moments = Float[Tensor, "r k c"]
+
+
+class NormRelu(Function):
+    """``relu(batch_norm(x) + skip)`` with one mean and variance a pass; sum and ReLU are optional.
+
+    ``weight`` and ``bias`` are ``[R, K, C]``, and so are the mean and the (biased) variance that come with the output.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, skip: Tensor | None, eps: float, relu: bool
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Output, mean and variance."""
+        images = _by_pass(x, weight).to(weight.dtype)
+        var, mean = torch.var_mean(images, _summed(images), correction=0)
+        rstd = (var + eps).rsqrt()
+        scale = weight * rstd
+        y = (
+            torch.addcmul(_beside(bias - mean * scale, images), images, _beside(scale, images))
+            .to(x.dtype)
+            .view(x.shape)
+        )
+        y = y if skip is None else y.add_(skip)
+        y = y.relu_() if relu else y
+        ctx.save_for_backward(x, y if relu else None, weight, mean, rstd)
+        ctx.with_skip = skip is not None
+        ctx.mark_non_differentiable(mean, var)
+        return y, mean, var
+
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        """Through the statistics every image's gradient depends on all images of its pass."""
+        x, y, weight, mean, rstd = ctx.saved_tensors
+        dy = dy if y is None else torch.where(y > 0, dy, 0.0)
+        slopes = _by_pass(dy, weight).to(weight.dtype)
+        normal = (_by_pass(x, weight) - _beside(mean, slopes)) * _beside(rstd, slopes)
+        dbias = slopes.sum(_summed(slopes))
+        dweight = (slopes * normal).sum(_summed(slopes))
+        count = x.numel() // mean.numel()
+        dx = slopes - _beside(dbias / count, slopes) - normal * _beside(dweight / count, slopes)
+        dx = (dx * _beside(weight * rstd, slopes)).to(x.dtype).view(x.shape)
+        return dx, dweight, dbias, dy if ctx.with_skip else None, None, None
+
+
+def norm_relu(
+    x: Float[Tensor, "n c *s"], weight: Moments, bias: Moments, skip: Tensor | None, eps: float, *, relu: bool
+) -> tuple[Tensor, Moments, Moments]:
+    """Output, mean and biased variance of every pass."""
+    function = fused.FusedNormRelu if fused.applies_to(x) else NormRelu
+    y, mean, var = function.apply(x, weight, bias, skip, eps, relu)
+    return y, mean, var
+
+
+def normalised(
+    x: Float[Tensor, "n c *s"],
+    mean: Float[Tensor, "r c"],
+    var: Float[Tensor, "r c"],
+    weight: Moments,
+    bias: Moments,
+    skip: Tensor | None,
+    eps: float,
+    *,
+    relu: bool,
+) -> Tensor:
+    """The same with given statistics, one mean and variance a replica."""
+    images = _by_pass(x, weight)
+    scale = weight * (var + eps).rsqrt().unsqueeze(1)
+    shift = bias - mean.unsqueeze(1) * scale
+    y = (images * _beside(scale, images) + _beside(shift, images)).to(x.dtype).view(x.shape)
+    y = y if skip is None else y + skip
+    return y.relu() if relu else y
+
+
+def fold_in(
+    mean: Float[Tensor, "r c"],
+    var: Float[Tensor, "r c"],
+    seen_mean: Moments,
+    seen_var: Moments,
+    momentum: float,
+    unbias: float,
+) -> None:
+    """Running statistics after the K passes in order, each mapping ``s`` to ``(1 - m) s + m * seen``, in place.
+
+    Running variances are unbiased: ``unbias`` is n / (n - 1).
+    """
+    if ready(mean) and mean.dtype == torch.float32:
+        fused.fold_in(mean, var, seen_mean, seen_var, momentum, unbias)
+        return
+    passes = seen_mean.shape[1]
+    weights = _weights(passes, momentum, mean.dtype, mean.device)
+    mean.mul_((1 - momentum) ** passes).add_((seen_mean * weights).sum(1))
+    var.mul_((1 - momentum) ** passes).add_((seen_var * (unbias * weights)).sum(1))
+
+
+@cache
+def _weights(passes: int, momentum: float, dtype: torch.dtype, device: torch.device) -> Float[Tensor, "k 1"]:
+    """What is left of each pass at the end."""
+    left = [momentum * (1 - momentum) ** (passes - 1 - index) for index in range(passes)]
+    return torch.tensor(left, dtype=dtype, device=device).unsqueeze(1)
+
+
+def _by_pass(x: Tensor, weight: Tensor) -> Tensor:
+    return x.unflatten(0, (*weight.shape[:2], -1))
+
+
+def _summed(images: Tensor) -> tuple[int, ...]:
+    """All axes of ``[R, K, M, C, *S]`` but replica, pass and channel."""
+    return (2, *range(4, images.dim()))
+
+
+def _beside(moments: Moments, images: Tensor) -> Tensor:
+    return moments.view(*moments.shape[:2], 1, moments.shape[2], *[1] * (images.dim() - 4))

@@ -1,0 +1,21 @@
+"""Runs GPU kernels on the CPU, by their compiler's interpreter: slow, exact, and no GPU needed."""
+
+import os
+
+os.environ["TRITON_INTERPRET"] = "1"  # read when a kernel is defined: import this module before any kernel
+
+import pytest
+
+interpreter = pytest.importorskip(
+    "triton.runtime.interpreter", reason="the kernels' compiler is not installed: pip install triton (Linux only)"
+)
+_original = interpreter._patch_lang_tensor
+
+
+def _patch(tensor: type, scope: object) -> None:
+    """Newer numpy does not turn arrays of one number into numbers; the interpreter's loops rely on it."""
+    _original(tensor, scope)
+    scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))  # type: ignore[attr-defined]
+
+
+interpreter._patch_lang_tensor = _patch
