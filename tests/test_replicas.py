@@ -20,8 +20,13 @@ def own_module(model: Replicas, replica: int) -> nn.Module:
     return module
 
 
-def loss_gradient(module: nn.Module, z: Tensor, y: Tensor) -> Tensor:
-    return torch.cat([g.flatten() for g in torch.autograd.grad(cross_entropy(z, y), list(module.parameters()))])
+def loss_gradient(module: nn.Module, x: Tensor, y: Tensor, columns: slice = slice(None)) -> Tensor:
+    loss = cross_entropy(module(x)[:, columns], y)
+    return torch.cat([g.flatten() for g in torch.autograd.grad(loss, list(module.parameters()))])
+
+
+def columns(heads: Heads, task: int) -> slice:
+    return slice(3 * task, 3 * task + 3) if heads.masked else slice(None)
 
 
 def test_theta_is_the_modules_weights_in_order() -> None:
@@ -42,7 +47,7 @@ def test_logits_and_statistics_equal_each_module_alone(norm: str) -> None:
     model = replicas(3, norm=norm)  # type: ignore[arg-type]
     alone = [own_module(model, r).train() for r in range(3)]
     data = batch(model)
-    found = model.logits(model.theta, data.x, 0)
+    found = model.forward(data.x, 0).z
     expected = torch.stack([module(data.x[r]) for r, module in enumerate(alone)])
     torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
     for name, buffer in model.buffers.items():
@@ -52,11 +57,11 @@ def test_logits_and_statistics_equal_each_module_alone(norm: str) -> None:
 @pytest.mark.parametrize("statistics", ["separate", "frozen"])
 def test_other_policies_leave_running_statistics_alone(statistics: str) -> None:
     model = replicas(2, norm="batch")
-    model.logits(model.theta, batch(model, seed=1).x, 0)
+    model.forward(batch(model, seed=1).x, 0)
     before = {name: buffer.clone() for name, buffer in model.buffers.items()}
     data = batch(model)
     module = own_module(model, 0).train(statistics == "separate")
-    found = model.logits(model.theta, data.x, 0, statistics=statistics)  # type: ignore[arg-type]
+    found = model.forward(data.x, 0, statistics=statistics).z  # type: ignore[arg-type]
     torch.testing.assert_close(found[0], module(data.x[0]))
     assert all(torch.equal(before[name], model.buffers[name]) for name in before)
 
@@ -64,7 +69,7 @@ def test_other_policies_leave_running_statistics_alone(statistics: str) -> None:
 def test_replicas_outside_used_keep_their_statistics() -> None:
     model = replicas(2, norm="batch")
     before = {name: buffer.clone() for name, buffer in model.buffers.items()}
-    model.logits(model.theta, batch(model).x, 0, used=torch.tensor([True, False]))
+    model.forward(batch(model).x, 0, used=torch.tensor([True, False]))
     name = "layers.1.running_mean"
     assert not torch.equal(before[name][0], model.buffers[name][0])
     assert torch.equal(before[name][1], model.buffers[name][1])
@@ -72,7 +77,7 @@ def test_replicas_outside_used_keep_their_statistics() -> None:
 
 @pytest.mark.parametrize("norm", ["none", "batch"])
 @pytest.mark.parametrize("masked", [False, True])
-def test_task_gradients_equal_passes_one_after_another(norm: str, masked: bool) -> None:
+def test_memory_gradients_equal_passes_one_after_another(norm: str, masked: bool) -> None:
     heads = Heads(3, tasks=4, masked=masked)
     model = replicas(2, heads=heads, norm=norm)  # type: ignore[arg-type]
     alone = [own_module(model, r).train() for r in range(2)]
@@ -81,13 +86,11 @@ def test_task_gradients_equal_passes_one_after_another(norm: str, masked: bool) 
     y = torch.randint(3, (2, 3, 5))
     expected = torch.stack(
         [
-            torch.stack(
-                [loss_gradient(m, heads.columns(m(x[r, k]), int(t)), y[r, k]) for k, t in enumerate(tasks.tolist())]
-            )
+            torch.stack([loss_gradient(m, x[r, k], y[r, k], columns(heads, t)) for k, t in enumerate(tasks.tolist())])
             for r, m in enumerate(alone)
         ]
     )
-    found = model.task_gradients(x, y, tasks)
+    found = model.recall(x, y, tasks).rows()
     torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-12)
     for name, buffer in model.buffers.items():  # folded in the order of the tasks
         torch.testing.assert_close(
@@ -106,13 +109,13 @@ def test_constants_of_a_network_survive_the_folding() -> None:
             return self.layer(x) + self.shift
 
     model = Replicas([Shifted()], Heads(3), device=CPU, dtype=torch.float32)
-    model.task_gradients(torch.randn(1, 2, 4, 3), torch.zeros(1, 2, 4, dtype=torch.long), torch.tensor([0, 1]))
+    model.recall(torch.randn(1, 2, 4, 3), torch.zeros(1, 2, 4, dtype=torch.long), torch.tensor([0, 1]))
     assert torch.equal(model.buffers["shift"], torch.tensor([[1.0, 2.0, 3.0]]))
 
 
 def test_classify_uses_running_statistics() -> None:
     model = replicas(2, norm="batch")
-    model.logits(model.theta, batch(model).x, 0)
+    model.forward(batch(model).x, 0)
     x = torch.randn(7, 6, dtype=torch.float64)
     expected = torch.stack([own_module(model, r).eval()(x).argmax(1) for r in range(2)])
     assert torch.equal(model.classify(x, torch.zeros(7, dtype=torch.long)), expected)

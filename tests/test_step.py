@@ -12,6 +12,7 @@ from gradcast.replicas import Replicas
 from gradcast.signals import Policy, Predicted
 from gradcast.step import Step
 from tests.helpers import batch, replicas
+from tests.test_replicas import loss_gradient, own_module
 
 LEARNERS = ["finetune", "gem", "dcl"]
 
@@ -67,10 +68,8 @@ def test_joint_adds_before_one_step() -> None:
     start, data, pool = model.theta.clone(), batch(model), batch(model, size=3, seed=9)
     Step(model, Finetune(), 0.1, own)(data, Unlabelled(pool.x, torch.tensor([True, True])))
     other = replicas(2)
-    theta = other.theta.clone().requires_grad_()
-    loss = torch.nn.functional.cross_entropy(other.logits(theta, data.x, 0).flatten(0, 1), data.y.flatten()) * 2
-    labelled = torch.autograd.grad(loss, theta)[0]
-    pseudo = own.gradient(other, Unlabelled(pool.x, torch.tensor([True, True])), 0)  # h after its step, old weights
+    labelled = torch.stack([loss_gradient(own_module(other, r), data.x[r], data.y[r]) for r in range(2)])
+    pseudo = own.gradient(other, Unlabelled(pool.x, torch.tensor([True, True])), 0).flat  # h after its step
     torch.testing.assert_close(model.theta, start - 0.1 * (labelled + pseudo), rtol=1e-12, atol=1e-14)
 
 
@@ -82,7 +81,7 @@ def test_sequential_steps_twice_with_the_updated_models_logits() -> None:
     Step(base, Finetune(), 0.1)(data)
     after_first = base.theta.clone()
     pseudo = own.gradient(base, pool, 0)
-    torch.testing.assert_close(model.theta, after_first - 0.1 * pseudo, rtol=1e-12, atol=1e-14)
+    torch.testing.assert_close(model.theta, after_first - 0.1 * pseudo.flat, rtol=1e-12, atol=1e-14)
     joint = replicas(2)
     Step(joint, Finetune(), 0.1, signal(2))(data, pool)
     assert not torch.allclose(model.theta, joint.theta, rtol=1e-9)
@@ -104,10 +103,11 @@ def test_projection_of_the_whole_or_of_the_labelled_part(project: bool) -> None:
     own = signal(2, alpha=5.0)
     Step(model, past_task(model), 0.1, own, Policy(project=project))(data, pool)
     gem = past_task(other)
+    gem.prepare(other, data)
     gem.begin(other, data)
     _, labelled, _ = Step(other, gem, 0.1)._labelled(data)
     pseudo = own.gradient(other, pool, 1)
-    expected = gem.constrain(labelled + pseudo)[0] if project else gem.constrain(labelled)[0] + pseudo
+    expected = gem.constrain(labelled + pseudo)[0] if project else gem.constrain(labelled)[0] + pseudo.flat
     torch.testing.assert_close(model.theta, other.theta - 0.1 * expected, rtol=1e-10, atol=1e-13)
 
 

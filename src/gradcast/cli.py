@@ -11,7 +11,6 @@ from rich.table import Table
 
 import gradcast
 from gradcast import datacli, specfile
-from gradcast.bench import measure
 from gradcast.console import ProgressDisplay, print_results
 from gradcast.datacli import DataOption, data_folder
 from gradcast.environment import use_threads
@@ -120,6 +119,8 @@ def bench(
     Both take turns in the same process. On a GPU the slim ResNet-18 is timed too, and whole streams are trained; on
     a CPU a few steps of each task stand for all of them.
     """
+    from gradcast.bench import measure  # a quarter of a second that no other command needs
+
     use_threads(threads)
     counts = _counts(replicas)
     errors = Console(stderr=True)

@@ -21,6 +21,7 @@ from typing import Protocol, runtime_checkable
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from gradcast.gradients.gradient import Gradient
 from gradcast.replicas import Replicas, Statistics
 
 Metrics = dict[str, Tensor]  # one number a replica, detached; only the store turns them into Python numbers
@@ -65,7 +66,7 @@ class Learner(Protocol):
         """Before the labelled pass: compute the constraints at the weights of this moment."""
         ...
 
-    def constrain(self, gradient: Float[Tensor, "r p"]) -> tuple[Float[Tensor, "r p"], Bool[Tensor, " r"]]:
+    def constrain(self, gradient: Gradient) -> tuple[Float[Tensor, "r p"], Bool[Tensor, " r"]]:
         """The gradient to step along, and which replicas' gradients had to be changed."""
         ...
 
@@ -86,8 +87,6 @@ class Signal(Protocol):
         """Watch a labelled batch; called in every step."""
         ...
 
-    def gradient(
-        self, model: Replicas, unlabelled: Unlabelled, task: int, *, statistics: Statistics
-    ) -> Float[Tensor, "r p"]:
+    def gradient(self, model: Replicas, unlabelled: Unlabelled, task: int, *, statistics: Statistics) -> Gradient:
         """Parameter gradient of the unlabelled batch; called where the policy drew one."""
         ...

@@ -10,7 +10,6 @@ from rich.console import Console
 from rich.table import Table
 
 from gradcast import build, specfile
-from gradcast.build import Place
 from gradcast.console import ProgressDisplay
 from gradcast.data.cache import Cache, default_cache
 from gradcast.data.catalogue import CATALOGUE, Dataset
@@ -19,6 +18,7 @@ from gradcast.data.extract import extract
 from gradcast.data.fetch import download
 from gradcast.data.load import Shelf, default_data
 from gradcast.data.sheet import contact_sheet
+from gradcast.environment import Place
 from gradcast.errors import GradcastError
 from gradcast.spec import NoSignalSpec, Setting, Spec
 from gradcast.specfile import nearest

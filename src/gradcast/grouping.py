@@ -33,7 +33,7 @@ def replica_bytes(setting: Setting, stream: Stream, place: Place) -> int:
     images = past * kept + setting.stream.batch + setting.policy.batch
     activations = 5 * images * activation_numbers(network, stream.shape) * inner // 4  # and the gradient under way
     rows = (past + 2) * weights * (2 * wide + 8)  # memory gradients, put together, and in float64 for the projection
-    return len(stream.tasks) * kept * pixels * wide + activations + rows + 8 * weights * wide
+    return 2 * len(stream.tasks) * kept * pixels * wide + activations + rows + 8 * weights * wide
 
 
 def activation_numbers(network: nn.Module, shape: Sequence[int]) -> int:

@@ -1,17 +1,23 @@
 """R copies of one network that train together: flat weights ``[R, P]``, stacked buffers, one forward pass for all."""
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
 from typing import Any, Literal
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.autograd import Function
-from torch.func import functional_call
-from torch.nn.functional import cross_entropy
 
+from gradcast.gradients.entropy import cross_entropy
+from gradcast.gradients.gradient import Gradient, PastGradients
 from gradcast.heads import Heads
-from gradcast.passes.choice import Outputs, choose
+from gradcast.passes import folded
+from gradcast.passes.choice import Outputs, choose, only_linear
+from gradcast.passes.factors import Factor, Factors
 
 # What BatchNorm does in a pass. update: batch statistics, folded into the running ones (the reference, everywhere).
 # separate: batch statistics, running ones untouched. frozen: normalise with the running statistics, untouched.
@@ -47,6 +53,7 @@ class Replicas:
             column[0][0]: torch.stack([_moved(buffer, device, dtype) for _, buffer in column]) for column in stacked
         }
         self.outputs: Outputs | None = None  # how passes are computed; known when the first images come
+        self.linear = False  # only linear layers have weights, and the device is the host
 
     @property
     def count(self) -> int:
@@ -55,66 +62,124 @@ class Replicas:
 
     def parameters(self, theta: Float[Tensor, "*any p"]) -> dict[str, Tensor]:
         """Views of flat weights under the network's own names."""
-        pieces: tuple[Tensor, ...] = Pieces.apply(theta, self.sizes)
+        pieces: tuple[Tensor, ...] = Pieces.apply(theta, self.sizes)  # type: ignore[no-untyped-call]
         return {
             name: piece.view(*theta.shape[:-1], *shape)
             for name, piece, shape in zip(self.names, pieces, self.shapes, strict=True)
         }
 
-    def logits(
+    def forward(
         self,
-        theta: Float[Tensor, "r p"],
         x: Float[Tensor, "r b *shape"],
         task: int,
         *,
         statistics: Statistics = "update",
         used: Bool[Tensor, " r"] | None = None,
-    ) -> Float[Tensor, "r b c"]:
-        """Logits of the task's columns in a training pass; replicas outside ``used`` keep their running statistics."""
-        self.module.train(statistics != "frozen")
+    ) -> "Pass":
+        """A training pass; replicas outside ``used`` keep their running statistics."""
+        self._train(statistics != "frozen")
         updating = _updating(statistics, used, self.theta)
         before = {} if updating is None else {name: buffer.clone() for name, buffer in self.buffers.items()}
-        z = self._pass(theta.unsqueeze(1), x.flatten(0, 1)).unflatten(0, (self.count, -1))
+        y, backward = self._pass(x.unsqueeze(1))
         for name, old in before.items():
             assert updating is not None
             new = self.buffers[name]
             new.copy_(torch.where(updating.view(-1, *[1] * (old.dim() - 1)), new, old))
-        return self.heads.columns(z, task)
+        z = self.heads.columns(y, task)
+        leaf = z.detach().squeeze(1)
+
+        def pull(dz: Float[Tensor, "r b c"]) -> Gradient:
+            found = backward(z, dz.unsqueeze(1))
+            return Gradient(found.rows().squeeze(1), None if found.factors is None else (found.factors,))
+
+        return Pass(leaf, pull)
 
     def step(self, gradient: Float[Tensor, "r p"], lr: float) -> None:
         """Plain SGD."""
         self.theta -= lr * gradient
 
-    def task_gradients(
+    def recall(
         self, x: Float[Tensor, "r k m *shape"], y: Int[Tensor, "r k m"], tasks: Int[Tensor, " k"]
-    ) -> Float[Tensor, "r k p"]:
+    ) -> PastGradients:
         """Gradient of each past task's mean loss on its memories, all tasks in one pass.
 
         Each task is normalised by its own batch statistics; the running statistics end where passes one after
         another, in the order of ``tasks``, would have left them.
         """
-        self.module.train()
-        theta = self.theta.detach().unsqueeze(1).expand(-1, len(tasks), -1).requires_grad_()
-        z = self.heads.columns_at(self._pass(theta, x.flatten(0, 2)).unflatten(0, y.shape), tasks.unsqueeze(1))
-        loss = cross_entropy(z.flatten(0, 2), y.flatten(), reduction="sum") / y.shape[2]
-        return torch.autograd.grad(loss, theta)[0]
+        self._train(True)
+        outputs, backward = self._pass(x)
+        z = self.heads.columns_at(outputs, tasks.unsqueeze(1))
+        return backward(z, cross_entropy(z.detach(), y)[1])
 
     @torch.no_grad()
     def classify(self, x: Float[Tensor, "n *shape"], tasks: Int[Tensor, " n"]) -> Int[Tensor, "r n"]:
         """Predicted class inside each image's task, for images all replicas share; nothing is updated."""
-        self.module.eval()
-        state = self.parameters(self.theta) | self.buffers
-        own = [{name: value[replica] for name, value in state.items()} for replica in range(self.count)]
-        outputs = (functional_call(self.module, each, (x,)) for each in own)
-        return torch.stack([self.heads.columns_at(z, tasks).argmax(-1) for z in outputs])
+        return torch.stack([self.heads.columns_at(module(x), tasks).argmax(-1) for module in self.modules])
 
-    def _pass(self, theta: Float[Tensor, "r k p"], x: Tensor) -> Float[Tensor, "n c"]:
+    @cached_property
+    def modules(self) -> list[nn.Module]:
+        """Every replica as an ordinary module, for evaluation: weights and buffers are views of the stacked ones."""
+        state = self.parameters(self.theta) | self.buffers
+        found = [copy.deepcopy(self.module).eval() for _ in range(self.count)]
+        for replica, module in enumerate(found):
+            for name, tensor in chain(module.named_parameters(), module.named_buffers()):
+                tensor.data = state[name][replica]
+        return found
+
+    def _train(self, training: bool) -> None:
+        if self.module.training != training:
+            self.module.train(training)
+
+    def _pass(self, x: Float[Tensor, "r k m *shape"]) -> tuple[Float[Tensor, "r k m c"], "Backward"]:
+        """Outputs, and what leads from a gradient of something made of them to one weight gradient a pass."""
+        images = x.flatten(0, 2).to(self.inner)
         if self.outputs is None:
             training = self.module.training
-            self.outputs = choose(self.module, x)
+            self.outputs = choose(self.module, images)
+            self.linear = not x.is_cuda and self.outputs is folded.outputs and only_linear(self.module, images)
             self.module.train(training)
-        weights = self.parameters(theta)
-        return self.outputs(self.module, weights, self.buffers, x.to(self.inner)).to(theta.dtype)
+        if self.linear:
+            return self._linear_pass(images, x.shape[:3])
+        theta = self.theta.detach().unsqueeze(1).expand(-1, x.shape[1], -1).requires_grad_()
+        y = self.outputs(self.module, self.parameters(theta), self.buffers, images).to(theta.dtype)
+
+        def backward(end: Tensor, gradient: Tensor) -> PastGradients:
+            return PastGradients(torch.autograd.grad(end, theta, gradient)[0])
+
+        return y.unflatten(0, x.shape[:3]), backward
+
+    def _linear_pass(self, images: Tensor, shape: torch.Size) -> tuple[Tensor, "Backward"]:
+        """The same for networks of linear layers alone, where gradients need not be formed to be compared."""
+        theta = self.theta.unsqueeze(1).expand(-1, shape[1], -1)
+        y, seen = folded.linear_layers(self.module, self.parameters(theta), images)
+
+        def backward(end: Tensor, gradient: Tensor) -> PastGradients:
+            slopes = torch.autograd.grad(end, [layer.y for layer in seen], gradient)
+            layers = [
+                Factor(layer.x.unflatten(0, shape), slope.unflatten(0, shape), self._place(layer.weight), bias)
+                for layer, slope in zip(seen, slopes, strict=True)
+                for bias in [None if layer.bias is None else self._place(layer.bias)]
+            ]
+            return PastGradients(None, Factors(tuple(layers), self.theta.shape[1]))
+
+        return y.unflatten(0, shape), backward
+
+    def _place(self, name: str) -> slice:
+        """Where a parameter lies in a flat gradient."""
+        index = self.names.index(name)
+        start = sum(self.sizes[:index])
+        return slice(start, start + self.sizes[index])
+
+
+Backward = Callable[[Tensor, Tensor], PastGradients]
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Logits of the task's columns, without a graph, and the way back from their gradient to the weights'."""
+
+    z: Float[Tensor, "r b c"]
+    pull: Callable[[Tensor], Gradient]
 
 
 class Pieces(Function):
@@ -124,10 +189,11 @@ class Pieces(Function):
     def forward(ctx: Any, theta: Tensor, sizes: list[int]) -> tuple[Tensor, ...]:
         """Views."""
         ctx.sizes = sizes
-        return theta.split(sizes, dim=-1)
+        pieces: tuple[Tensor, ...] = theta.split(sizes, dim=-1)
+        return pieces
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
         """Copies."""
         whole = gradients[0].new_empty(*gradients[0].shape[:-1], sum(ctx.sizes))
         for piece, gradient in zip(whole.split(ctx.sizes, dim=-1), gradients, strict=True):

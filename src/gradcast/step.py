@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
 from gradcast.core import Batch, Labelled, Learner, Metrics, Signal, Unlabelled
+from gradcast.gradients.entropy import cross_entropy
+from gradcast.gradients.gradient import Gradient
 from gradcast.replicas import Replicas
 from gradcast.signals.policy import Policy
 
@@ -51,27 +52,24 @@ class Step:
         else:
             metrics |= self._sequential(gradient, unlabelled, batch.task)
         self.learner.end(self.model)
-        metrics["finite"] = torch.isfinite(loss) & torch.isfinite(self.model.theta).all(1)
+        metrics["finite"] = torch.isfinite(loss + self.model.theta.sum(1))  # a sum of finite weights is finite
         return metrics
 
-    def _labelled(self, batch: Batch) -> tuple[Labelled, Float[Tensor, "r p"], Float[Tensor, " r"]]:
-        theta = self.model.theta.detach().requires_grad_()
-        z = self.model.logits(theta, batch.x, batch.task)
-        losses = cross_entropy(z.flatten(0, 1), batch.y.flatten(), reduction="none").view(batch.y.shape)
-        loss = losses.mean(1)
-        dz, gradient = torch.autograd.grad(loss.sum(), (z, theta))
-        return Labelled(z.detach(), dz, batch.y, self.lr), gradient, loss.detach()
+    def _labelled(self, batch: Batch) -> tuple[Labelled, Gradient, Float[Tensor, " r"]]:
+        made = self.model.forward(batch.x, batch.task)
+        loss, dz = cross_entropy(made.z, batch.y)
+        return Labelled(made.z, dz, batch.y, self.lr), made.pull(dz), loss
 
-    def _joint(self, gradient: Tensor, unlabelled: Unlabelled, task: int) -> Metrics:
+    def _joint(self, gradient: Gradient, unlabelled: Unlabelled, task: int) -> Metrics:
         pseudo = self._pseudo(unlabelled, task)
         metrics = _shares(pseudo, gradient, unlabelled)
         if self.policy.project:
             return metrics | {"projected": self._descend(gradient + pseudo)}
         constrained, projected = self.learner.constrain(gradient)
-        self.model.step(constrained + pseudo, self.lr)
+        self.model.step(constrained + pseudo.flat, self.lr)
         return metrics | {"projected": projected}
 
-    def _sequential(self, gradient: Tensor, unlabelled: Unlabelled, task: int) -> Metrics:
+    def _sequential(self, gradient: Gradient, unlabelled: Unlabelled, task: int) -> Metrics:
         """Two updates; the second sees the logits of the updated model, and this step's constraints once more."""
         projected = self._descend(gradient)
         pseudo = self._pseudo(unlabelled, task)
@@ -79,15 +77,15 @@ class Step:
         if self.policy.project:
             projected = projected | self._descend(pseudo)
         else:
-            self.model.step(pseudo, self.lr)
+            self.model.step(pseudo.flat, self.lr)
         return metrics | {"projected": projected}
 
-    def _pseudo(self, unlabelled: Unlabelled, task: int) -> Float[Tensor, "r p"]:
+    def _pseudo(self, unlabelled: Unlabelled, task: int) -> Gradient:
         assert self.signal is not None
         gradient = self.signal.gradient(self.model, unlabelled, task, statistics=self.policy.batchnorm)
-        return torch.where(unlabelled.used.unsqueeze(1), gradient, 0.0)
+        return gradient.where(unlabelled.used)
 
-    def _descend(self, gradient: Tensor) -> Tensor:
+    def _descend(self, gradient: Gradient) -> Tensor:
         constrained, projected = self.learner.constrain(gradient)
         self.model.step(constrained, self.lr)
         return projected
@@ -98,7 +96,8 @@ def _images(unlabelled: Unlabelled | None, like: Tensor) -> Float[Tensor, " r"]:
     return torch.zeros_like(like) if unlabelled is None else unlabelled.used.to(like.dtype) * unlabelled.x.shape[1]
 
 
-def _shares(pseudo: Tensor, gradient: Tensor, unlabelled: Unlabelled) -> Metrics:
+def _shares(pseudo: Gradient, gradient: Gradient, unlabelled: Unlabelled) -> Metrics:
     """How much the signal weighs beside the labels; not a number where the replica used no unlabelled batch."""
-    ratio = pseudo.norm(dim=1) / gradient.norm(dim=1).clamp_min(torch.finfo(gradient.dtype).tiny)
+    length = gradient.flat.norm(dim=1)
+    ratio = pseudo.flat.norm(dim=1) / length.clamp_min(torch.finfo(length.dtype).tiny)
     return {"pseudo_ratio": torch.where(unlabelled.used, ratio, torch.nan)}

@@ -52,7 +52,7 @@ def test_dcl_constrains_by_one_row_more_than_gem_after_the_first_task() -> None:
         data = batch(model, task=number // 3, seed=number)
         learner.prepare(model, data)
         learner.begin(model, data)
-        rows.append(0 if learner.rows is None else learner.rows.shape[1])
+        rows.append(sum(past.rows().shape[1] for past in learner.past))
         model.step(torch.ones_like(model.theta), 0.1)
         learner.end(model)
     assert rows == [0, 0, 0, 2, 2, 2, 3, 3, 3]

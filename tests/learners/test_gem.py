@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from gradcast.gradients.gradient import Gradient
 from gradcast.heads import Heads
 from gradcast.learners.gem import Gem
 from gradcast.memory import TaskMemory
@@ -68,8 +69,9 @@ def test_gem_ends_at_the_weights_of_the_classical_formulation() -> None:
 def test_the_first_task_is_never_constrained() -> None:
     model = replicas(2)
     learner = Gem(TaskMemory(2, 8))
+    learner.prepare(model, batch(model))
     learner.begin(model, batch(model))
     g = torch.randn_like(model.theta)
-    found, projected = learner.constrain(g)
+    found, projected = learner.constrain(Gradient(g))
     assert found is g
     assert not projected.any()

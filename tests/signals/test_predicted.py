@@ -30,9 +30,8 @@ def test_gradient_on_a_linear_model_is_the_sum_of_outer_products() -> None:
     signal = make()
     learned(signal)
     x = batch(model, size=7).x
-    found = signal.gradient(model, Unlabelled(x, ALL), 0)
-    z = model.logits(model.theta, x, 0)
-    prediction = signal.learner.predict(z)
+    found = signal.gradient(model, Unlabelled(x, ALL), 0).flat
+    prediction = signal.learner.predict(model.forward(x, 0).z)
     weights = torch.einsum("ruc,rui->rci", prediction, x).flatten(1)
     torch.testing.assert_close(found, torch.cat([weights, prediction.sum(1)], dim=1))
 
@@ -73,7 +72,7 @@ def test_random_directions_have_the_length_of_predictions_and_change_each_time()
     found = []
     for _ in range(2):
         signal.prepare(Unlabelled(x, ALL))
-        found.append(signal.gradient(model, Unlabelled(x, ALL), 0)[:, :18].view(2, 3, 6))
+        found.append(signal.gradient(model, Unlabelled(x, ALL), 0).flat[:, :18].view(2, 3, 6))
     first, second = found
     assert signal.learner.tau is not None
     lengths = (0.5 * signal.learner.tau).expand(2, 4)

@@ -40,14 +40,15 @@ class ClassicalGem:
             self._store(task)
         self._backward(x, y, past)
         self._store(past)
-        products = self.gradients[:, past].unsqueeze(0) @ self.gradients[:, :past]
+        earlier = self.gradients.index_select(1, torch.arange(past, device=self.gradients.device))
+        products = self.gradients[:, past].unsqueeze(0) @ earlier
         violated = bool((products < 0).any())
         if violated:
-            self._project(past)
+            self._project(earlier, past)
         with torch.no_grad():
             for parameter in self.parameters:
                 assert parameter.grad is not None
-                parameter -= self.lr * parameter.grad
+                parameter.sub_(self.lr * parameter.grad)
         return violated
 
     def _backward(self, x: Tensor, y: Tensor, task: int) -> None:
@@ -61,11 +62,11 @@ class ClassicalGem:
             self.gradients[start : start + parameter.numel(), column].copy_(parameter.grad.flatten())
             start += parameter.numel()
 
-    def _project(self, past: int) -> None:
-        matrix = self.gradients.cpu().t().double()
-        rows, gradient = matrix[:past], matrix[past]
-        weights = dual((rows @ rows.T).numpy(), (rows @ gradient).numpy(), self.margin)
-        flat = (torch.from_numpy(weights) @ rows + gradient).to(self.gradients)
+    def _project(self, earlier: Tensor, past: int) -> None:
+        rows = earlier.cpu().t().double().numpy()
+        gradient = self.gradients[:, past].cpu().double().numpy()
+        weights = dual(rows @ rows.T, rows @ gradient, self.margin)
+        flat = torch.from_numpy(weights @ rows + gradient).to(self.gradients)
         start = 0
         for parameter in self.parameters:
             assert parameter.grad is not None

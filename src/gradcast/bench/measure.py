@@ -130,7 +130,7 @@ def print_bench(console: Console, found: Bench) -> None:
     """Four tables."""
     machine = f"{found.machine['device']}, {found.machine['threads']} threads"
     table = Table(title=f"ms a step, {MEMORIES} memories a task ({machine})", title_justify="left", box=SIMPLE_HEAD)
-    for heading in ("network", "dtype", "task", "classical", "ours", "with projection", "projected", "faster"):
+    for heading in ("network", "dtype", "task", "classical", "ours", "violating", "share", "faster"):
         table.add_column(heading, justify="left" if heading in ("network", "dtype") else "right", no_wrap=True)
     for entry in found.comparisons:
         violating = "" if entry.ours.violating is None else f"{entry.ours.violating:.2f}"

@@ -5,22 +5,28 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
 from gradcast.bench.classical import ClassicalGem
 from gradcast.capture import fastest
 from gradcast.core import Batch
+from gradcast.data.digits import digits
+from gradcast.data.images import Colour, Images, move_pixels
 from gradcast.environment import Place
 from gradcast.heads import Heads
 from gradcast.learners import Gem
 from gradcast.memory import TaskMemory
 from gradcast.networks import MLP, SlimResNet18
-from gradcast.randomness import seeded
+from gradcast.randomness import numpy_generator, seeded
 from gradcast.replicas import Replicas
 from gradcast.step import Step
+from gradcast.streams import scenarios
 
 TASKS, BATCH, MEMORIES, LR, MARGIN = 20, 10, 256, 0.1, 0.5
+SEASON = 200  # batches of past tasks that the weights have seen
 WARM_UP = 3  # steps before the clock: compilation, graph capture, caches
 
 
@@ -57,23 +63,33 @@ class Timing:
 class Scene:
     """Task ``task`` (counted from 1) of a stream: full memories, batches to come; the same for both formulations.
 
-    Images are noise around a pattern of their class and task, so that past tasks are learnable and oppose each other.
+    The tasks are rotations of scikit-learn's handwritten digits in the network's size and colour, and the weights have
+    been trained on the past a little, so that about as many gradients oppose each other as in a real stream.
     """
 
     def __init__(
         self, network: Network, task: int, place: Place, *, memories: int = MEMORIES, replicas: int = 1
     ) -> None:
         self.network, self.task, self.place, self.memories, self.replicas = network, task - 1, place, memories, replicas
+        self.draw = Drawer(network, place)
+        self.past = [self.draw(earlier, memories) for earlier in range(self.task)]
+        self.coming = [self.draw(self.task, BATCH) for _ in range(200)]
         with seeded(0, "bench"):
-            self.patterns = torch.rand(TASKS, network.heads.width, *network.shape)
-            self.past = [self._draw(earlier, memories) for earlier in range(self.task)]
-            self.modules = [network.make() for _ in range(replicas)]
-            self.coming = [self._draw(self.task, BATCH) for _ in range(200)]
+            self.modules = [network.make().to(device=place.device, dtype=place.dtype) for _ in range(replicas)]
+        for module in self.modules:
+            self._season(module)
 
-    def _draw(self, task: int, count: int) -> tuple[Tensor, Tensor]:
-        y = torch.randint(self.network.heads.width, (count,))
-        x = 0.5 * self.patterns[task][y] + 0.5 * torch.rand(count, *self.network.shape)
-        return x.to(device=self.place.device, dtype=self.place.dtype), y.to(self.place.device)
+    def _season(self, module: nn.Module) -> None:
+        optimizer = torch.optim.SGD(module.parameters(), lr=LR)
+        for step in range(SEASON if self.past else 0):
+            x, y = self.draw(step % self.task, BATCH)
+            optimizer.zero_grad()
+            cross_entropy(module(x)[:, self._columns(step % self.task)], y).backward()
+            optimizer.step()
+
+    def _columns(self, task: int) -> slice:
+        first = task * self.network.heads.width if self.network.heads.masked else 0
+        return slice(first, first + self.network.heads.width)
 
     def ours(self) -> tuple[Callable[[int], Tensor], Replicas]:
         """Our step, as a run takes it: batch number in, projected replicas out."""
@@ -88,14 +104,30 @@ class Scene:
 
     def classical(self) -> tuple[Callable[[int], bool], nn.Module]:
         """The classical step: batch number in, whether it was projected out."""
-        module = copy.deepcopy(self.modules[0]).to(device=self.place.device, dtype=self.place.dtype)
-        width = self.network.heads.width
-        first = [task * width if self.network.heads.masked else 0 for task in range(self.task + 1)]
-        gem = ClassicalGem(module, self.past, [slice(start, start + width) for start in first], LR, MARGIN)
+        module = copy.deepcopy(self.modules[0])
+        gem = ClassicalGem(module, self.past, [self._columns(task) for task in range(self.task + 1)], LR, MARGIN)
         return lambda index: gem.step(*self.coming[index]), module
 
     def _batch(self, x: Tensor, y: Tensor, task: int) -> Batch:
         return Batch(x.expand(self.replicas, *x.shape), y.expand(self.replicas, *y.shape), task)
+
+
+class Drawer:
+    """Images and labels of a task, drawn at random."""
+
+    def __init__(self, network: Network, place: Place) -> None:
+        self.place, self.random = place, numpy_generator(0, "bench")
+        colour: Colour = "grey" if network.shape[0] == 1 else "rgb"
+        source = digits(0).converted(colour, network.shape[-1])
+        kept = np.flatnonzero(source.train.y < network.heads.width)
+        self.images = Images(source.train.x[kept], source.train.y[kept])
+        self.tasks = scenarios.rotated(source, TASKS, 0)[0]
+
+    def __call__(self, task: int, count: int) -> tuple[Tensor, Tensor]:
+        """Pixels from 0 to 1, and classes."""
+        chosen = self.random.integers(0, len(self.images), count)
+        x = torch.from_numpy(move_pixels(self.images.x[chosen], self.tasks[task].origin)).to(self.place.device)
+        return x.to(self.place.dtype) / 255, torch.from_numpy(self.images.y[chosen]).to(self.place.device)
 
 
 def time_steps(place: Place, steps: int, *advances: Callable[[int], Tensor | bool]) -> list[Timing]:

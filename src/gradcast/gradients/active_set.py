@@ -5,7 +5,7 @@ import triton.language as tl
 
 
 @triton.jit
-def _swept(a, k, sign, row, column):  # type: ignore[no-untyped-def]
+def _swept(a, k, sign, row, column):
     """The symmetric sweep of index k: over swept indices, minus the inverse; ``sign`` -1 undoes it."""
     pivot = tl.sum(tl.sum(tl.where((row == k) & (column == k), a, 0.0), 1), 0)
     along = tl.sum(tl.where(row == k, a, 0.0), 0)
@@ -18,7 +18,7 @@ def _swept(a, k, sign, row, column):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def nonnegative(unit, pull, noise, out, precision, limit, SIZE: tl.constexpr, T: tl.constexpr):  # type: ignore[no-untyped-def]
+def nonnegative(unit, pull, noise, out, size, precision, limit, T: tl.constexpr):
     """Minimise ``1/2 u' unit u - pull' u`` over ``u >= 0``; the rounds are those of ``cone._nonnegative``.
 
     A tableau keeps minus the inverse over the free unknowns, so that freeing or fixing one is a sweep. Where no
@@ -28,15 +28,16 @@ def nonnegative(unit, pull, noise, out, precision, limit, SIZE: tl.constexpr, T:
     i = tl.arange(0, T)
     row = i[:, None]
     column = i[None, :]
-    inside = (row < SIZE) & (column < SIZE)
-    matrix = tl.load(unit + program * SIZE * SIZE + row * SIZE + column, mask=inside, other=0.0)
-    aim = tl.load(pull + program * SIZE + i, mask=i < SIZE, other=-1.0)
-    error = tl.load(noise + program * SIZE + i, mask=i < SIZE, other=0.0)
+    inside = (row < size) & (column < size)
+    matrix = tl.load(unit + program * size * size + row * size + column, mask=inside, other=0.0)
+    aim = tl.load(pull + program * size + i, mask=i < size, other=-1.0)
+    error = tl.load(noise + program * size + i, mask=i < size, other=0.0)
     table = tl.where(inside, matrix, tl.where(row == column, 1.0, 0.0))
     u = tl.zeros((T,), tl.float64)
     free = i < 0
     barred = i < 0
     entering = tl.full((), -1, tl.int32)
+    stuck = tl.full((), 0, tl.int32)
     active = tl.full((), 1, tl.int32)
     rounds = tl.full((), 0, tl.int32)
     while (active == 1) & (rounds < limit):
@@ -52,7 +53,8 @@ def nonnegative(unit, pull, noise, out, precision, limit, SIZE: tl.constexpr, T:
         moved = tl.where(free & ~hit, u + share * (target - u), 0.0)
         u = tl.where(was_refused == 1, u, moved)
         leaving = hit | refused
-        barred = (barred | refused) & (was_refused == 1)
+        barred = (barred | refused) & ((was_refused == 1) | (stuck == 1))  # until another unknown has moved
+        stuck = tl.full((), 0, tl.int32)
         while tl.max(leaving.to(tl.int32), 0) == 1:
             k = tl.min(tl.where(leaving, i, T), 0)
             table = _swept(table, k, -1.0, row, column)
@@ -60,7 +62,7 @@ def nonnegative(unit, pull, noise, out, precision, limit, SIZE: tl.constexpr, T:
             leaving = leaving & (i != k)
         downhill = aim - tl.sum(matrix * u[None, :], 1)
         tolerance = precision * (error + tl.sum(tl.abs(matrix) * u[None, :], 1))
-        candidates = ~free & ~barred & (downhill > tolerance) & (was_blocked == 0) & (i < SIZE)
+        candidates = ~free & ~barred & (downhill > tolerance) & (was_blocked == 0) & (i < size)
         any_left = tl.max(candidates.to(tl.int32), 0)
         entering = tl.full((), -1, tl.int32)
         if any_left == 1:
@@ -72,10 +74,11 @@ def nonnegative(unit, pull, noise, out, precision, limit, SIZE: tl.constexpr, T:
                 entering = k
             else:  # it lies in the span of the free ones
                 barred = barred | (i == k)
+                stuck = tl.full((), 1, tl.int32)
         active = tl.maximum(was_blocked, any_left)
     for _ in range(2):  # refinement against the matrix itself takes away what the sweeps have lost
         rest = aim - tl.sum(matrix * u[None, :], 1)
         step = -tl.sum(table * tl.where(free, rest, 0.0)[None, :], 1)
         u = tl.where(free, tl.maximum(u + step, 0.0), 0.0)
     u = tl.where(active == 1, float("nan"), u)  # no solution within the limit
-    tl.store(out + program * SIZE + i, u, mask=i < SIZE)
+    tl.store(out + program * size + i, u, mask=i < size)

@@ -11,8 +11,10 @@ tensors live.
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
+from torch.nn.functional import pad
 
 from gradcast.errors import GradcastError
+from gradcast.passes.kernels import installed
 
 PIECE = 4096  # numbers of a gradient that are multiplied at once
 
@@ -24,44 +26,39 @@ def project(
 
     With ``margin > 0`` every past gradient is added with at least that weight wherever there was a violation.
     ``eps`` is added to the diagonal of the Gram matrix (the original GEM release: 1e-3).
-
-    On a GPU all replicas are projected and a mask chooses: looking at the mask would make the host wait.
+    All replicas are projected and a mask chooses: on a GPU, looking at the mask would make the host wait.
     """
-    if rows.is_cuda:
-        projected, inner = _projected(rows, gradient, margin, eps)
-        violated = (inner < 0).any(-1)
-        return torch.where(violated.unsqueeze(1), projected, gradient), violated
-    violated = ((rows * gradient.unsqueeze(1)).sum(-1) < 0).any(-1)
-    if not violated.any():
-        return gradient, violated
-    every = bool(violated.all())
-    opposed, against = (rows, gradient) if every else (rows[violated], gradient[violated])
-    projected, _ = _projected(opposed, against, margin, eps)
-    return projected if every else gradient.masked_scatter(violated.unsqueeze(1), projected), violated
+    projected, inner = _projected(rows, gradient, margin, eps)
+    violated = (inner < 0).any(-1)
+    return torch.where(violated.unsqueeze(1), projected, gradient), violated
 
 
 def _projected(
     rows: Float[Tensor, "n t p"], gradient: Float[Tensor, "n p"], margin: float, eps: float
 ) -> tuple[Float[Tensor, "n p"], Float[Tensor, "n t"]]:
-    """``g + G' v`` for every replica, and ``G g``: Gram matrix and inner products in one product, in float64."""
-    wide = _pieces(rows, gradient)
-    size = rows.shape[1]
-    products = (wide @ wide.mT).sum(1)
-    gram, inner = products[:, :size, :size], products[:, :size, size]
-    v = solve(gram + eps * torch.eye(size, dtype=wide.dtype, device=wide.device), inner, margin)
-    added = (v[:, None, None] @ wide[:, :, :size]).flatten(1)[:, : gradient.shape[1]]
-    return gradient + added.to(gradient.dtype), inner
+    """``g + G' v`` for every replica, and ``G g``."""
+    gram, inner = _products(rows, gradient)
+    v = solve(gram + eps * torch.eye(rows.shape[1], dtype=gram.dtype, device=gram.device), inner, margin)
+    weights = v.to(rows.dtype)  # as a matrix product the sum might be rounded to TF32 on a GPU
+    added = (weights.unsqueeze(-1) * rows).sum(1) if rows.is_cuda else (weights.unsqueeze(1) @ rows).squeeze(1)
+    return gradient + added, inner
 
 
-def _pieces(rows: Float[Tensor, "n t p"], gradient: Float[Tensor, "n p"]) -> Float[Tensor, "n pieces t1 piece"]:
-    """Rows and gradient in float64, cut into pieces: a product of few long rows is many products of short ones."""
-    (replicas, size, length), whole = rows.shape, rows.shape[2] // PIECE
-    wide = rows.new_zeros(replicas, whole + 1, size + 1, PIECE, dtype=torch.float64)
-    for target, source in ((wide[:, :, :-1], rows), (wide[:, :, -1:], gradient.unsqueeze(1))):
-        body, rest = source[..., : whole * PIECE], source[..., whole * PIECE :]
-        target[:, :whole].copy_(body.unflatten(-1, (whole, PIECE)).transpose(1, 2))
-        target[:, whole, :, : length - whole * PIECE].copy_(rest)
-    return wide
+def _products(
+    rows: Float[Tensor, "n t p"], gradient: Float[Tensor, "n p"]
+) -> tuple[Float[Tensor, "n t t"], Float[Tensor, "n t"]]:
+    """``G G'`` and ``G g`` in one product, in float64.
+
+    On a GPU it is cut into pieces of the parameters: a product of few long rows would keep few of its programs busy.
+    """
+    size, wide = rows.shape[1], torch.cat([rows, gradient.unsqueeze(1)], dim=1).double()
+    if rows.is_cuda:
+        pieces = -(-wide.shape[2] // PIECE)
+        wide = pad(wide, (0, pieces * PIECE - wide.shape[2])).unflatten(-1, (pieces, PIECE)).transpose(1, 2)
+        products = (wide.contiguous() @ wide.mT).sum(1)
+    else:
+        products = wide @ wide.mT
+    return products[:, :size, :size], products[:, :size, size]
 
 
 def solve(
@@ -72,7 +69,7 @@ def solve(
     ``gram`` may be singular. Non-finite input gives a meaningless but finite-time answer; the caller checks its loss.
     """
     gram, inner = gram.double(), inner.double()
-    low = torch.full_like(inner[:, :1], margin) if isinstance(margin, float) else margin.double().unsqueeze(-1)
+    low = margin.double().unsqueeze(-1) if isinstance(margin, Tensor) else torch.full_like(inner[:, :1], margin)
     length = gram.diagonal(dim1=-2, dim2=-1).clamp_min(0).sqrt()
     length = torch.where(length > 0, length, 1.0)
     # Rows of G differ in length by orders of magnitude: with u = length * (v - low) the matrix has a unit diagonal
@@ -81,7 +78,7 @@ def solve(
     pull = -(inner + low * gram.sum(-1)) / length
     noise = (inner.abs() + low * gram.abs().sum(-1)) / length
     precision, rounds = 8 * pull.shape[-1] * torch.finfo(pull.dtype).eps, 30 * pull.shape[-1] + 10
-    programme = _on_device if gram.is_cuda else _nonnegative
+    programme = _on_device if gram.is_cuda and installed() else _nonnegative
     return low + programme(unit, pull, noise, precision, rounds) / length
 
 
@@ -92,9 +89,9 @@ def _on_device(
     from gradcast.gradients.active_set import nonnegative  # a GPU's installation of torch brings the compiler
 
     size, u = pull.shape[-1], torch.empty_like(pull)
-    padded = max(2, 1 << (size - 1).bit_length())
-    arguments = (unit.contiguous(), pull.contiguous(), noise.contiguous(), u, precision, rounds)
-    nonnegative[(len(pull),)](*arguments, SIZE=size, T=padded, num_warps=1 if padded <= 16 else 4)
+    padded = max(32, 1 << (size - 1).bit_length())  # one kernel for up to 32 past tasks
+    arguments = (unit.contiguous(), pull.contiguous(), noise.contiguous(), u, size, precision, rounds)
+    nonnegative[(len(pull),)](*arguments, T=padded, num_warps=4)
     return u
 
 

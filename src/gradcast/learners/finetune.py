@@ -7,6 +7,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from gradcast.core import Batch
+from gradcast.gradients.gradient import Gradient
 from gradcast.replicas import Replicas
 
 
@@ -20,9 +21,9 @@ class Finetune:
     def begin(self, model: Replicas, batch: Batch) -> None:
         """Nothing to prepare."""
 
-    def constrain(self, gradient: Float[Tensor, "r p"]) -> tuple[Float[Tensor, "r p"], Bool[Tensor, " r"]]:
+    def constrain(self, gradient: Gradient) -> tuple[Float[Tensor, "r p"], Bool[Tensor, " r"]]:
         """The gradient as it is."""
-        return gradient, torch.zeros(len(gradient), dtype=torch.bool, device=gradient.device)
+        return gradient.flat, torch.zeros(len(gradient.flat), dtype=torch.bool, device=gradient.flat.device)
 
     def end(self, model: Replicas) -> None:
         """Nothing to keep."""

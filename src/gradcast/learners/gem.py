@@ -9,6 +9,7 @@ from torch import Tensor
 
 from gradcast.core import Batch
 from gradcast.gradients.cone import project
+from gradcast.gradients.gradient import Gradient, PastGradients
 from gradcast.memory import TaskMemory
 from gradcast.replicas import Replicas
 
@@ -38,7 +39,7 @@ class Gem:
     margin: float = 0.5
     qp_eps: float = 0.0
     direction: Direction | None = None
-    rows: Tensor | None = field(default=None, init=False)  # [R, constraints, P] of the step under way
+    past: list[PastGradients] = field(default_factory=list, init=False)  # of the step under way
 
     def prepare(self, model: Replicas, batch: Batch) -> None:
         """Write the batch into memory."""
@@ -48,20 +49,37 @@ class Gem:
 
     def begin(self, model: Replicas, batch: Batch) -> None:
         """Take every earlier task's memory gradient, before the labelled pass."""
-        rows = [model.task_gradients(past.x, past.y, past.tasks) for past in self.memory.past(batch.task)]
+        self.past = [model.recall(past.x, past.y, past.tasks) for past in self.memory.past(batch.task)]
         if self.direction is not None:
-            extra = self.direction.row(model)
-            rows += [extra.unsqueeze(1)] if rows else []
-        self.rows = None if not rows else rows[0] if len(rows) == 1 else torch.cat(rows, dim=1)
+            row = self.direction.row(model)
+            self.past += [PastGradients(row.unsqueeze(1))] if self.past else []
 
-    def constrain(self, gradient: Float[Tensor, "r p"]) -> tuple[Float[Tensor, "r p"], Bool[Tensor, " r"]]:
-        """Project where a past task's gradient opposes this one."""
-        if self.rows is None:
-            return gradient, torch.zeros(len(gradient), dtype=torch.bool, device=gradient.device)
-        return project(self.rows, gradient, margin=self.margin, eps=self.qp_eps)
+    def constrain(self, gradient: Gradient) -> tuple[Float[Tensor, "r p"], Bool[Tensor, " r"]]:
+        """Project where a past task's gradient opposes this one.
+
+        On the host, memory gradients are formed only for replicas that need them. On a GPU that question would make
+        the host wait for the answer.
+        """
+        flat = gradient.flat
+        if not self.past:
+            return flat, torch.zeros(len(flat), dtype=torch.bool, device=flat.device)
+        if flat.is_cuda:
+            return project(_joined([each.rows() for each in self.past]), flat, margin=self.margin, eps=self.qp_eps)
+        opposed = (_joined([each.inner(gradient) for each in self.past]) < 0).any(-1)
+        if not opposed.any():
+            return flat, opposed
+        if opposed.all():  # no copy of everything
+            return project(_joined([each.rows() for each in self.past]), flat, margin=self.margin, eps=self.qp_eps)
+        rows = _joined([each.rows(opposed) for each in self.past])
+        projected, violated = project(rows, flat[opposed], margin=self.margin, eps=self.qp_eps)
+        return flat.masked_scatter(opposed.unsqueeze(1), projected), opposed.masked_scatter(opposed, violated)
 
     def end(self, model: Replicas) -> None:
         """Tell the extra direction where the weights went."""
-        self.rows = None
+        self.past = []
         if self.direction is not None:
             self.direction.end(model)
+
+
+def _joined(parts: list[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)

@@ -8,7 +8,7 @@ from torch.overrides import handle_torch_function, has_torch_function
 class NormRelu(nn.BatchNorm2d):
     """``relu(norm(x) + skip)``; weights and statistics are those of ``nn.BatchNorm2d``."""
 
-    def forward(self, x: Tensor, skip: Tensor | None = None) -> Tensor:  # type: ignore[override]
+    def forward(self, x: Tensor, skip: Tensor | None = None) -> Tensor:
         """``skip`` is what a residual block adds before the ReLU."""
         mean, var, momentum = self.running_mean, self.running_var, self.momentum
         assert mean is not None

@@ -9,6 +9,9 @@ from torch import Tensor, nn
 
 from gradcast.passes import folded, vmapped
 
+# What a network may throw when its weights have two axes more than it expects.
+FAILED = (folded.UnfoldableError, RuntimeError, ValueError, IndexError, TypeError)
+
 
 @runtime_checkable
 class Outputs(Protocol):
@@ -25,6 +28,19 @@ class Outputs(Protocol):
         ...
 
 
+def only_linear(module: nn.Module, x: Float[Tensor, "n *shape"]) -> bool:
+    """Whether every weight belongs to a linear layer that a pass goes through once, and nothing keeps a state."""
+    weights = {name: p.detach()[None, None] for name, p in module.named_parameters()}
+    if any(True for _ in module.buffers()):
+        return False
+    try:
+        _, seen = folded.linear_layers(module, weights, x[:1])
+    except FAILED:
+        return False
+    used = [name for layer in seen for name in (layer.weight, layer.bias) if name is not None]
+    return sorted(used) == sorted(weights)
+
+
 def choose(module: nn.Module, x: Float[Tensor, "n *shape"]) -> Outputs:
     """Try both in float64 on a few images: two replicas, two passes each, batch and running statistics.
 
@@ -37,7 +53,7 @@ def choose(module: nn.Module, x: Float[Tensor, "n *shape"]) -> Outputs:
     images = torch.randn(12, *x.shape[1:], dtype=torch.float64, device=x.device, generator=_generator(x.device))
     try:
         found = _trial(folded.outputs, trial, images)
-    except (folded.UnfoldableError, RuntimeError):
+    except FAILED:
         return vmapped.outputs
     expected = _trial(vmapped.outputs, trial, images)
     same = all(torch.allclose(a, b, rtol=1e-7, atol=1e-9) for a, b in zip(found, expected, strict=True))

@@ -5,15 +5,15 @@ replaced, while it runs, by layers that keep the weight gradients of the passes 
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.func import functional_call
 from torch.nn.functional import batch_norm, linear
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import arg_tree_leaves
 
 from gradcast.networks.norm import batch_norm_relu
 from gradcast.passes.layers import Convolution, Linear
@@ -33,21 +33,41 @@ def outputs(
     """The network's outputs for ``x [R * K * M, *shape]``; buffers ``[R, ...]`` are updated in place."""
     if x.is_cuda and x.dim() == 4:
         x = x.contiguous(memory_format=torch.channels_last)
-    with Folding(weights):
-        found: Tensor = functional_call(module, (dict(weights), dict(buffers)), (x,))
-    passes = next(iter(weights.values())).shape[1]
-    for name, buffer in buffers.items():
-        if name.endswith("num_batches_tracked") and module.training:
-            buffer.add_(passes - 1)  # the module itself counted one
+    with Folding(module, weights, buffers):
+        found: Tensor = module(x)
     return found
 
 
-class Folding(TorchFunctionMode):
-    """While it is on, functions that take weights take folded ones."""
+@dataclass(frozen=True)
+class Seen:
+    """A linear layer's pass: the names of its weights, what went in and what came out."""
 
-    def __init__(self, weights: Mapping[str, Tensor]) -> None:
+    weight: str
+    bias: str | None
+    x: Tensor
+    y: Tensor
+
+
+def linear_layers(
+    module: nn.Module, weights: Mapping[str, Float[Tensor, "r k ..."]], x: Tensor
+) -> tuple[Float[Tensor, "n c"], list[Seen]]:
+    """Outputs as above, and every linear layer on the way; gradients flow back to their outputs, not to weights."""
+    with Folding(module, weights, {}, watched=True) as folding:
+        found: Tensor = module(x)
+    return found, folding.seen
+
+
+class Folding(TorchFunctionMode):
+    """While it is on, the module's own weights and buffers stand for folded ones of the same name."""
+
+    def __init__(
+        self, module: nn.Module, weights: Mapping[str, Tensor], buffers: Mapping[str, Tensor], *, watched: bool = False
+    ) -> None:
         super().__init__()
-        self.weights = {id(weight) for weight in weights.values()}
+        self.stacked = {**weights, **buffers}
+        self.names = {id(p): name for name, p in chain(module.named_parameters(), module.named_buffers())}
+        self.watched = watched
+        self.seen: list[Seen] = []
         self.layers: dict[object, Callable[..., Tensor]] = {
             linear: self._linear,
             torch.conv2d: self._convolution,
@@ -62,12 +82,27 @@ class Folding(TorchFunctionMode):
         layer = self.layers.get(func)
         if layer is not None:
             return layer(*args, **(kwargs or {}))
-        if any(id(leaf) in self.weights for leaf in arg_tree_leaves(*args, **(kwargs or {}))):
+        own = [self.names[id(leaf)] for leaf in _leaves(args, kwargs) if id(leaf) in self.names]
+        if own and own[0].endswith("num_batches_tracked") and func is Tensor.add_:
+            return self.stacked[own[0]].add_(self.passes * args[1])
+        if own:
             raise UnfoldableError(getattr(func, "__name__", str(func)))
         return func(*args, **(kwargs or {}))
 
+    @property
+    def passes(self) -> int:
+        """How many passes each replica makes."""
+        return next(iter(self.stacked.values())).shape[1]
+
+    def _of(self, own: Tensor | None) -> Tensor | None:
+        return None if own is None else self.stacked[self.names[id(own)]]
+
     def _linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-        folded: Tensor = Linear.apply(x, weight, bias)
+        folded: Tensor = Linear.apply(x, self._of(weight), self._of(bias))  # type: ignore[no-untyped-call]
+        if self.watched:
+            folded = folded if folded.requires_grad else folded.requires_grad_()
+            name = None if bias is None else self.names[id(bias)]
+            self.seen.append(Seen(self.names[id(weight)], name, x.detach(), folded))
         return folded
 
     def _convolution(
@@ -83,7 +118,7 @@ class Folding(TorchFunctionMode):
         if isinstance(padding, str):
             raise UnfoldableError("conv2d with padding by name")
         options = (_pair(stride), _pair(padding), _pair(dilation), groups)
-        folded: Tensor = Convolution.apply(x, weight, bias, options)
+        folded: Tensor = Convolution.apply(x, self._of(weight), self._of(bias), options)  # type: ignore[no-untyped-call]
         return folded
 
     def _batch_norm(
@@ -127,6 +162,7 @@ class Folding(TorchFunctionMode):
         *,
         relu: bool,
     ) -> Tensor:
+        weight, bias, mean, var = (self._of(own) for own in (weight, bias, mean, var))
         if weight is None or bias is None or mean is None or var is None:
             raise UnfoldableError("batch_norm without weights or running statistics")
         if not training:
@@ -135,6 +171,14 @@ class Folding(TorchFunctionMode):
         count = x.numel() // seen_mean.numel()
         fold_in(mean, var, seen_mean, seen_var, momentum, count / (count - 1))
         return y
+
+
+def _leaves(args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> list[Any]:
+    """All arguments; of a list of tensors, each."""
+    flat: list[Any] = []
+    for argument in (*args, *(kwargs or {}).values()):
+        flat += argument if isinstance(argument, list | tuple) else (argument,)
+    return flat
 
 
 def _pair(value: Any) -> tuple[int, int]:

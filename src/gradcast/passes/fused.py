@@ -10,7 +10,7 @@ from gradcast.passes.kernels import jit, ready
 
 BLOCK = 1024  # numbers an elementwise program takes
 LENGTH = 32  # pixels a summing program takes at once
-PARTS = 64  # summing programs a pass
+PROGRAMS = 2_048  # summing programs of all passes, at most
 
 
 def applies_to(x: Tensor) -> bool:
@@ -29,13 +29,14 @@ class FusedNormRelu(Function):
         """Output, mean and variance."""
         (replicas, passes, channels), groups = weight.shape, weight.shape[0] * weight.shape[1]
         length = x.numel() // (groups * channels)
-        sums = x.new_empty(groups, PARTS, 2, channels, dtype=torch.float32)
+        parts = _parts(length, groups, channels)
+        sums = x.new_empty(groups, parts, 2, channels, dtype=torch.float32)
         mean, var, rstd, scale, shift = x.new_empty(5, replicas, passes, channels, dtype=torch.float32).unbind()
         sizes = {"C": channels, "BC": _padded(channels)}
-        jit().moments[(groups, PARTS)](x, sums, length, _chunk(length), **sizes, BL=LENGTH)
+        jit().moments[(groups, parts)](x, sums, length, _chunk(length, parts), **sizes, BL=LENGTH)
         jit().finish_moments[(groups,)](
             x, sums, weight, bias, mean, var, rstd, scale, shift, length, eps, passes,
-            weight.stride(0), bias.stride(0), **sizes, PARTS=PARTS,
+            weight.stride(0), bias.stride(0), **sizes, PARTS=parts,
         )  # fmt: skip
         skip = None if skip is None else skip.contiguous(memory_format=torch.channels_last)
         y = torch.empty_like(x)
@@ -56,14 +57,15 @@ class FusedNormRelu(Function):
         gated = torch.empty_like(dy) if y is not None else dy
         recompute = ctx.relu and y is None
         sizes = {"C": channels, "BC": _padded(channels)}
-        sums = x.new_empty(groups, PARTS, 2, channels, dtype=torch.float32)
-        jit().sums[(groups, PARTS)](
-            x, dy, y, gated, mean, scale, shift, sums, length, _chunk(length), **sizes,
+        parts = _parts(length, groups, channels)
+        sums = x.new_empty(groups, parts, 2, channels, dtype=torch.float32)
+        jit().sums[(groups, parts)](
+            x, dy, y, gated, mean, scale, shift, sums, length, _chunk(length, parts), **sizes,
             BL=LENGTH, GATE=y is not None, RECOMPUTE=recompute,
         )  # fmt: skip
         dweight, dbias, slope, level = x.new_empty(4, *mean.shape, dtype=torch.float32).unbind()
         jit().finish_sums[(groups,)](
-            sums, mean, rstd, scale, dweight, dbias, slope, level, length, **sizes, PARTS=PARTS
+            sums, mean, rstd, scale, dweight, dbias, slope, level, length, **sizes, PARTS=parts
         )
         dx, size = torch.empty_like(x), length * channels
         jit().blend[(groups, -(-size // BLOCK))](
@@ -78,9 +80,15 @@ def fold_in(mean: Tensor, var: Tensor, seen_mean: Tensor, seen_var: Tensor, mome
     jit().fold[(replicas,)](mean, var, seen_mean, seen_var, passes, momentum, unbias, C=channels, BC=_padded(channels))
 
 
-def _chunk(length: int) -> int:
+def _parts(length: int, groups: int, channels: int) -> int:
+    """Summing programs a pass, a power of two: many for a single pass, but each with a few blocks to do."""
+    most = min(PROGRAMS // groups, length // (4 * LENGTH), 32_768 // _padded(channels), 256)
+    return 1 << max(most, 1).bit_length() - 1
+
+
+def _chunk(length: int, parts: int) -> int:
     """Pixels of one part, in whole blocks."""
-    return -(-length // (PARTS * LENGTH)) * LENGTH
+    return -(-length // (parts * LENGTH)) * LENGTH
 
 
 def _padded(channels: int) -> int:

@@ -10,7 +10,7 @@ import triton.language as tl
 
 
 @triton.jit
-def convolution(  # type: ignore[no-untyped-def]
+def convolution(
     x, w, y, pixels,
     H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, HO: tl.constexpr, WO: tl.constexpr, O: tl.constexpr,
     STRIDE: tl.constexpr, KS: tl.constexpr, BP: tl.constexpr, BQ: tl.constexpr, BO: tl.constexpr,
@@ -52,7 +52,7 @@ def convolution(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def weight_gradient(  # type: ignore[no-untyped-def]
+def weight_gradient(
     x, dy, out, pixels, chunk,
     H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, HO: tl.constexpr, WO: tl.constexpr, O: tl.constexpr,
     STRIDE: tl.constexpr, KS: tl.constexpr, BP: tl.constexpr, BQ: tl.constexpr, BO: tl.constexpr,
@@ -97,7 +97,7 @@ def weight_gradient(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def moments(x, out, length, chunk, C: tl.constexpr, BC: tl.constexpr, BL: tl.constexpr):  # type: ignore[no-untyped-def]
+def moments(x, out, length, chunk, C: tl.constexpr, BC: tl.constexpr, BL: tl.constexpr):
     """Sums of the deviations from a pass's first pixel, and of their squares, for one part of a pass."""
     group = tl.program_id(0).to(tl.int64)
     part = tl.program_id(1)
@@ -119,7 +119,7 @@ def moments(x, out, length, chunk, C: tl.constexpr, BC: tl.constexpr, BL: tl.con
 
 
 @triton.jit
-def finish_moments(  # type: ignore[no-untyped-def]
+def finish_moments(
     x, sums, weight, bias, mean, var, rstd, scale, shift, length, eps, passes, weight_stride, bias_stride,
     C: tl.constexpr, BC: tl.constexpr, PARTS: tl.constexpr,
 ):  # fmt: skip
@@ -143,7 +143,7 @@ def finish_moments(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def fold(running_mean, running_var, mean, var, passes, momentum, unbias, C: tl.constexpr, BC: tl.constexpr):  # type: ignore[no-untyped-def]
+def fold(running_mean, running_var, mean, var, passes, momentum, unbias, C: tl.constexpr, BC: tl.constexpr):
     """Running statistics of one replica after its passes, one after another."""
     replica = tl.program_id(0).to(tl.int64)
     c = tl.arange(0, BC)
@@ -159,7 +159,7 @@ def fold(running_mean, running_var, mean, var, passes, momentum, unbias, C: tl.c
 
 
 @triton.jit
-def affine(x, scale, shift, skip, y, size, C: tl.constexpr, RELU: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+def affine(x, scale, shift, skip, y, size, C: tl.constexpr, RELU: tl.constexpr, BLOCK: tl.constexpr):
     """``y = x * scale + shift (+ skip)``, then ReLU where asked for."""
     group = tl.program_id(0).to(tl.int64)
     i = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
@@ -174,7 +174,7 @@ def affine(x, scale, shift, skip, y, size, C: tl.constexpr, RELU: tl.constexpr, 
 
 
 @triton.jit
-def sums(  # type: ignore[no-untyped-def]
+def sums(
     x, dy, y, gated, mean, scale, shift, out, length, chunk,
     C: tl.constexpr, BC: tl.constexpr, BL: tl.constexpr, GATE: tl.constexpr, RECOMPUTE: tl.constexpr,
 ):  # fmt: skip
@@ -207,7 +207,7 @@ def sums(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def finish_sums(  # type: ignore[no-untyped-def]
+def finish_sums(
     sums, mean, rstd, scale, dweight, dbias, slope, level, length,
     C: tl.constexpr, BC: tl.constexpr, PARTS: tl.constexpr,
 ):  # fmt: skip
@@ -228,7 +228,7 @@ def finish_sums(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def blend(  # type: ignore[no-untyped-def]
+def blend(
     x, dy, scale, shift, slope, level, dx, size, C: tl.constexpr, RECOMPUTE: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip
     """``dx = dy * scale + x * slope + level``, dy gated by ReLU where asked for."""

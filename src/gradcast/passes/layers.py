@@ -37,6 +37,8 @@ class Linear(Function):
         dx = None
         if ctx.needs_input_grad[0]:
             dx = (dy.reshape(replicas, -1, dy.shape[-1]) @ weight[:, 0].to(dy.dtype)).view(x.shape)
+        if not ctx.needs_input_grad[1]:
+            return dx, None, None
         dw = rows.mT @ x.reshape(replicas * passes, -1, x.shape[-1])
         db = rows.sum(1).view(replicas, passes, -1).to(weight.dtype) if ctx.with_bias else None
         return dx, dw.view(weight.shape).to(weight.dtype), db
@@ -51,7 +53,7 @@ class Convolution(Function):
         ctx.save_for_backward(x, weight)
         ctx.with_bias, ctx.options = bias is not None, options
         own = weight[:, 0].to(x.dtype)
-        if bias is None and x.shape[1] < FEW and kernels.fit(x, own, options):
+        if bias is None and x.shape[1] <= FEW and kernels.fit(x, own, options):
             return kernels.convolve(x, own, stride=options[0][0])
         biases = [None] * len(own) if bias is None else list(bias[:, 0].to(x.dtype))
         shares = zip(x.chunk(len(own)), own, biases, strict=True)
@@ -70,14 +72,15 @@ class Convolution(Function):
 
 
 def _input_gradient(x: Tensor, dy: Tensor, own: Tensor, options: Options) -> Tensor:
-    stride = options[0][0]
-    if kernels.fit(x, own, options):
-        if stride == 1 and dy.shape[1] < FEW:  # a convolution of dy with the mirrored filters
-            return kernels.convolve(dy, own.flip(-1, -2).transpose(1, 2), stride=1)
-        if own.shape[-1] == 1 and dy.shape[1] <= FEW:  # only every other pixel was looked at
-            dx = torch.zeros_like(x)
-            dx[:, :, ::stride, ::stride] = kernels.convolve(dy, own.transpose(1, 2), stride=1)
-            return dx
+    stride, once = options[0][0], ((1, 1), *options[1:])
+    mirrored = own.flip(-1, -2).transpose(1, 2)
+    if dy.shape[1] <= FEW and (stride == 1 or own.shape[-1] == 1) and kernels.fit(dy, mirrored, once):
+        found = kernels.convolve(dy, mirrored, stride=1)
+        if stride == 1:
+            return found
+        dx = torch.zeros_like(x)  # a 1x1 filter with a stride looks at few pixels
+        dx[:, :, ::stride, ::stride] = found
+        return dx
     shares = zip(x.chunk(len(own)), dy.chunk(len(own)), own, strict=True)
     return _joined([_library(images, d, filters, options, wanted=0) for images, d, filters in shares])
 

@@ -42,7 +42,7 @@ class NormRelu(Function):
         return y, mean, var
 
     @staticmethod
-    def backward(ctx: Any, dy: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, dy: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         """Through the statistics every image's gradient depends on all images of its pass."""
         x, y, weight, mean, rstd = ctx.saved_tensors
         dy = dy if y is None else torch.where(y > 0, dy, 0.0)
@@ -61,7 +61,7 @@ def norm_relu(
 ) -> tuple[Tensor, Moments, Moments]:
     """Output, mean and biased variance of every pass."""
     function = fused.FusedNormRelu if fused.applies_to(x) else NormRelu
-    y, mean, var = function.apply(x, weight, bias, skip, eps, relu)
+    y, mean, var = function.apply(x, weight, bias, skip, eps, relu)  # type: ignore[no-untyped-call]
     return y, mean, var
 
 
@@ -114,7 +114,8 @@ def _weights(passes: int, momentum: float, dtype: torch.dtype, device: torch.dev
 
 
 def _by_pass(x: Tensor, weight: Tensor) -> Tensor:
-    return x.unflatten(0, (*weight.shape[:2], -1))
+    images: Tensor = x.unflatten(0, (*weight.shape[:2], -1))
+    return images
 
 
 def _summed(images: Tensor) -> tuple[int, ...]:

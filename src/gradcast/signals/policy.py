@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from gradcast.core import Unlabelled
 from gradcast.randomness import numpy_generator, torch_generator
 from gradcast.replicas import Statistics
-from gradcast.streams.pool import Pool
+from gradcast.streams.pool import Pool, sent
 from gradcast.tables import Natural, Positive, Probability, Table
 
 Update = Literal["joint", "sequential"]
@@ -57,7 +56,7 @@ class Draws:
             self.last[replica] = self._take(int(replica))
         if not used.any():
             return None
-        return Unlabelled(self._images(used), torch.from_numpy(used).to(self.pool.device))
+        return Unlabelled(self._images(used), sent(used, self.pool.device))
 
     def _images(self, used: np.ndarray) -> Float[Tensor, "r u c h w"]:
         """Only replicas that use their images take random numbers for them, as if each were alone."""
@@ -66,7 +65,7 @@ class Draws:
         if used.all():
             return shown
         images = shown.new_zeros(len(used), *shown.shape[1:])
-        images[torch.from_numpy(drawing).to(shown.device)] = shown
+        images[sent(drawing, shown.device)] = shown
         return images
 
     def _take(self, replica: int) -> np.ndarray:

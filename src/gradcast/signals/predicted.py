@@ -7,6 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from gradcast.core import Labelled, Metrics, Unlabelled
+from gradcast.gradients.gradient import Gradient
 from gradcast.gradients.learner import GradientLearner
 from gradcast.replicas import Replicas, Statistics
 
@@ -64,12 +65,11 @@ class Predicted:
 
     def gradient(
         self, model: Replicas, unlabelled: Unlabelled, task: int, *, statistics: Statistics = "update"
-    ) -> Float[Tensor, "r p"]:
+    ) -> Gradient:
         """``sum_j (dz_j/dtheta)' gbar_j`` over the unlabelled images j: a sum, not a mean."""
-        theta = model.theta.detach().requires_grad_()
-        z = model.logits(theta, unlabelled.x, task, statistics=statistics, used=unlabelled.used)
-        pseudo = self.learner.predict(z) if self.directions != "random" else self.learner.rescale(self._drawn())
-        return torch.autograd.grad(z, theta, pseudo)[0]
+        made = model.forward(unlabelled.x, task, statistics=statistics, used=unlabelled.used)
+        random = self.directions == "random"
+        return made.pull(self.learner.rescale(self._drawn()) if random else self.learner.predict(made.z))
 
     def _drawn(self) -> Tensor:
         assert self.noise is not None

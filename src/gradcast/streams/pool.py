@@ -78,8 +78,14 @@ class Pool:
         self, index: Int[np.ndarray, "r u"], generators: Sequence[torch.Generator] = ()
     ) -> Float[Tensor, "r u c h w"]:
         """These images as the model sees them, one row of indices and one generator a replica."""
-        chosen = self.x[torch.from_numpy(index).to(self.device)].to(self.dtype) / 255
+        chosen = self.x[sent(index, self.device)].to(self.dtype) / 255
         return self.scale(augment(chosen, self.steps, generators) if self.steps else chosen, self.dtype)
+
+
+def sent(array: np.ndarray, device: torch.device) -> Tensor:
+    """A few numbers for the device, without waiting for what it is doing."""
+    tensor = torch.from_numpy(array)
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor
 
 
 def subset(x: Pixels, ratio: float, data_seed: int) -> Pixels:

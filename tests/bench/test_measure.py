@@ -1,0 +1,61 @@
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from gradcast.bench import measure
+from gradcast.bench.steps import NETWORKS, Scene, Timing
+from gradcast.bench.streams import Throughput
+from gradcast.environment import Place
+
+
+class FewStreams:
+    """Instead of training whole streams."""
+
+    real = False
+
+    def __init__(self, data: Path, place: Place) -> None:
+        self.place = place
+
+    def measure(self, replicas: int, *, complete: bool) -> Throughput:
+        return Throughput(replicas, 2.0, 30.0 * replicas, complete, None)
+
+
+@pytest.fixture
+def found(monkeypatch: pytest.MonkeyPatch) -> measure.Bench:
+    def small(network: object, task: int, place: Place, *, memories: int = 256, replicas: int = 1) -> Scene:
+        return Scene(NETWORKS["mlp"], task, place, memories=memories // 8, replicas=replicas)
+
+    monkeypatch.setattr(measure, "Scene", small)
+    monkeypatch.setattr(measure, "Streams", FewStreams)
+    said: list[str] = []
+    result = measure.bench("cpu", Path("data"), steps=2, replicas=[1, 2], say=said.append)
+    assert any("task 20" in line for line in said)
+    return result
+
+
+def test_everything_is_measured(found: measure.Bench) -> None:
+    assert [entry.task for entry in found.comparisons] == [2, 10, 20]
+    assert [(g.varied, g.size) for g in found.growth] == [
+        *(("task", n) for n in (2, 5, 10, 20)),
+        *(("memories", n) for n in (64, 128, 256, 512)),
+        *(("replicas", n) for n in (1, 2)),
+    ]
+    assert [(s.replicas, s.complete) for s in found.streams] == [(1, False), (2, False)]
+    assert found.agreement < 1e-12
+    assert json.loads(json.dumps(found.as_dict()))["streams"][1]["per_minute"] == 60.0
+
+
+def test_ratio_is_how_many_times_faster_ours_is() -> None:
+    entry = measure.Comparison("mlp", "float32", 20, Timing(90.0, None, 0.0), Timing(30.0, None, 0.0))
+    assert entry.ratio == 3.0
+
+
+def test_tables_fit_into_eighty_columns(found: measure.Bench) -> None:
+    console = Console(width=80, record=True)
+    measure.print_bench(console, found)
+    text = console.export_text()
+    assert "…" not in text
+    assert "about 60.0" in text
+    assert "classical" in text

@@ -1,0 +1,32 @@
+import time
+
+import pytest
+import torch
+
+from gradcast.bench.steps import NETWORKS, Scene, time_steps
+from gradcast.environment import Place
+from tests.helpers import CPU
+
+PLACE = Place(CPU, torch.float32)
+
+
+def test_the_networks_are_the_published_ones() -> None:
+    counts = {name: sum(p.numel() for p in network.make().parameters()) for name, network in NETWORKS.items()}
+    assert counts == {"mlp": 89_610, "slim-resnet18": 1_109_240}
+
+
+def test_every_past_task_has_full_memories_and_every_replica_sees_them() -> None:
+    scene = Scene(NETWORKS["mlp"], 3, PLACE, memories=12, replicas=2)
+    advance, model = scene.ours()
+    assert [len(x) for x, _ in scene.past] == [12, 12]
+    assert advance(0).shape == (2,)
+    assert model.count == 2
+
+
+def test_timings_are_means_over_steps_and_over_steps_with_a_projection(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([0.0, 0.001, 1.0, 1.003, 2.0, 2.008])
+    monkeypatch.setattr(time, "perf_counter", lambda: next(clock))
+    (found,) = time_steps(PLACE, 3, lambda index: index % 2 == 0)  # three steps of warm-up, then 3, 4, 5
+    assert found.milliseconds == pytest.approx(4.0)
+    assert found.violating == pytest.approx(3.0)
+    assert found.violated == pytest.approx(1 / 3)

@@ -1,0 +1,59 @@
+import copy
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from gradcast.networks.mlp import MLP
+from gradcast.networks.resnet import SlimResNet18
+from gradcast.passes import folded, vmapped
+from gradcast.passes.choice import choose
+from tests.passes.reference import Scaled, numbers
+
+
+class Centred(nn.Linear):
+    """Mixes the images of a batch."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x - x.mean(0))
+
+
+FOLDED = {
+    "mlp": (lambda: MLP([6, 5, 3]), (6,)),
+    "mlp with BatchNorm": (lambda: MLP([6, 5, 3], norm="batch"), (2, 3)),
+    "resnet": (lambda: SlimResNet18(2, 3), (3, 8, 8)),
+    "dropout": (lambda: nn.Sequential(MLP([6, 5]), nn.Dropout(0.5), nn.Linear(5, 3)), (6,)),
+}
+VMAPPED = {
+    "weights outside of layers": (Scaled, (6,)),
+    "images mixed": (lambda: Centred(6, 3), (6,)),
+    "layers without folding": (lambda: nn.Sequential(nn.Linear(6, 4), nn.LayerNorm(4)), (6,)),
+}
+NETWORKS = FOLDED | VMAPPED
+Case = tuple[Callable[[], nn.Module], tuple[int, ...]]
+
+
+@pytest.mark.parametrize("case", FOLDED.values(), ids=FOLDED)
+def test_networks_of_known_layers_are_folded(case: Case) -> None:
+    build, shape = case
+    assert choose(build(), numbers(5, *shape, dtype=torch.float32)) is folded.outputs
+
+
+@pytest.mark.parametrize("case", VMAPPED.values(), ids=VMAPPED)
+def test_other_networks_are_vmapped(case: Case) -> None:
+    build, shape = case
+    assert choose(build(), numbers(5, *shape, dtype=torch.float32)) is vmapped.outputs
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("case", NETWORKS.values(), ids=NETWORKS)
+def test_the_trial_leaves_no_trace(case: Case, training: bool) -> None:
+    build, shape = case
+    module = build().train(training)
+    before, chance = copy.deepcopy(module.state_dict()), torch.get_rng_state()
+    choose(module, numbers(5, *shape, dtype=torch.float32))
+    assert torch.equal(torch.get_rng_state(), chance)
+    torch.testing.assert_close(module.state_dict(), before, rtol=0, atol=0)
+    assert all(layer.training == training for layer in module.modules())
+    assert [layer.p for layer in module.modules() if isinstance(layer, nn.Dropout)] in ([], [0.5])

@@ -1,0 +1,61 @@
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from gradcast.passes.layers import Convolution, Linear
+from tests.passes.reference import images, modules, numbers, one_by_one, together
+
+
+def linear(module: nn.Module, weights: dict[str, Tensor], buffers: dict[str, Tensor], x: Tensor) -> Tensor:
+    y: Tensor = Linear.apply(x, weights["weight"], weights.get("bias"))
+    return y
+
+
+def convolution(module: nn.Module, weights: dict[str, Tensor], buffers: dict[str, Tensor], x: Tensor) -> Tensor:
+    options = (module.stride, module.padding, module.dilation, module.groups)
+    y: Tensor = Convolution.apply(x, weights["weight"], weights.get("bias"), options)
+    return y
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("shape", [(5,), (2, 5)])
+def test_linear_equals_each_pass_alone(bias: bool, shape: tuple[int, ...]) -> None:
+    alone, x = modules(lambda: nn.Linear(5, 3, bias=bias)), images(*shape)
+    expected, found = one_by_one(alone, x), together(linear, alone, x)
+    torch.testing.assert_close(vars(found), vars(expected))
+    assert ("bias" in found.gradients) == bias
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"bias": False},
+        {"padding": 1, "stride": 2},
+        {"padding": (2, 1), "stride": (1, 2), "bias": False},
+        {"padding": 2, "dilation": 2},
+        {"padding": 1, "groups": 2},
+    ],
+    ids=str,
+)
+def test_convolution_equals_each_pass_alone(options: dict[str, Any]) -> None:
+    alone, x = modules(lambda: nn.Conv2d(4, 6, 3, **options)), images(4, 6, 8)
+    expected, found = one_by_one(alone, x), together(convolution, alone, x)
+    torch.testing.assert_close(vars(found), vars(expected))
+    assert ("bias" in found.gradients) == options.get("bias", True)
+
+
+@pytest.mark.parametrize(("function", "shape"), [(Linear, (4,)), (Convolution, (4, 3, 3))])
+def test_images_of_another_type_leave_weight_gradients_in_the_weights_type(
+    function: type[torch.autograd.Function], shape: tuple[int, ...]
+) -> None:
+    weight = numbers(2, 1, 5, *shape, dtype=torch.float32).expand(2, 3, 5, *shape).requires_grad_()
+    options = () if function is Linear else (((1, 1), (1, 1), (1, 1), 1),)
+    size = (12, *shape)
+    y = function.apply(numbers(*size).bfloat16(), weight, None, *options)
+    y.float().square().sum().backward()
+    assert (y.dtype, weight.grad.dtype) == (torch.bfloat16, torch.float32)
+    exact = function.apply(numbers(*size).float(), weight, None, *options)
+    torch.testing.assert_close(y.float(), exact, rtol=0.05, atol=0.1)

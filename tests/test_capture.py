@@ -1,0 +1,58 @@
+"""Graphs need a GPU; without one only the choice between step and graphs is tested."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from gradcast.capture import Captured, fastest
+from gradcast.core import Batch, Unlabelled
+from gradcast.gradients.learner import GradientLearner
+from gradcast.heads import Heads
+from gradcast.learners import Finetune, Gem, dcl
+from gradcast.memory import TaskMemory
+from gradcast.networks import MLP
+from gradcast.randomness import seeded, torch_generator
+from gradcast.replicas import Replicas
+from gradcast.signals import Policy, Predicted
+from gradcast.step import Step
+from tests.helpers import replicas
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA graphs need a GPU; run the tests on one")
+
+
+def test_a_cpu_takes_the_step_as_it_is() -> None:
+    step = Step(replicas(1), Finetune(), 0.1)
+    assert fastest(step) is step
+
+
+def trained(name: str, options: dict[str, object], policy: Policy, *, graphs: bool) -> tuple[Tensor, list[Tensor]]:
+    """Three tasks on the GPU, the last batch of each short; some steps have unlabelled images."""
+    with seeded(0, "model"):
+        modules = [MLP([6, 5, 9], norm="batch") for _ in range(2)]
+        h = GradientLearner(3, (5,), alpha=0.5, replicas=(2,), **options).to("cuda", torch.float64)  # type: ignore[arg-type]
+    model = Replicas(modules, Heads(3, 3, masked=True), device=torch.device("cuda"), dtype=torch.float64)
+    directions = "random" if policy.start else "learned"
+    signal = Predicted(h, directions=directions, generators=[torch_generator(r, "directions") for r in range(2)])
+    memory = TaskMemory(3, 8)
+    learner = Gem(memory) if name == "gem" else dcl(memory, interval=3)
+    step = Step(model, learner, 0.1, signal, policy)
+    advance = Captured(step) if graphs else step
+    generator, losses = torch.Generator().manual_seed(0), []
+    for number in range(30):
+        x = torch.randn(2, 3 if number % 10 == 9 else 4, 6, generator=generator, dtype=torch.float64)
+        y = torch.randint(3, x.shape[:2], generator=generator)
+        used = torch.tensor([True, number % 2 == 0]).cuda()
+        unlabelled = Unlabelled(x[:, :3].flip(1).cuda(), used) if number % 3 else None
+        losses.append(advance(Batch(x.cuda(), y.cuda(), number // 10), unlabelled)["loss"])
+    return torch.cat([model.theta.flatten(), *(b.double().flatten() for b in model.buffers.values())]), losses
+
+
+@needs_gpu
+@pytest.mark.parametrize("name", ["gem", "dcl"])
+@pytest.mark.parametrize("options", [{}, {"optimizer": "adam", "lr": 0.01}])
+@pytest.mark.parametrize("policy", [Policy(), Policy(update="sequential", batchnorm="separate"), Policy(start=1)])
+def test_graphs_train_as_steps_do(name: str, options: dict[str, object], policy: Policy) -> None:
+    plain, plain_losses = trained(name, options, policy, graphs=False)
+    captured, captured_losses = trained(name, options, policy, graphs=True)
+    torch.testing.assert_close(captured, plain, rtol=1e-9, atol=1e-12)
+    assert torch.allclose(torch.stack(captured_losses), torch.stack(plain_losses), rtol=1e-9)

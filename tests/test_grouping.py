@@ -1,0 +1,51 @@
+from pathlib import Path
+
+import pytest
+import torch
+
+from gradcast import build, grouping
+from gradcast.data.cache import Cache
+from gradcast.data.load import Shelf, untracked
+from gradcast.environment import Place
+from gradcast.grouping import activation_numbers, replica_bytes, together
+from gradcast.networks import MLP
+from gradcast.spec import Setting
+from gradcast.specfile import load
+from gradcast.streams.stream import Stream
+from tests.helpers import CPU
+
+PLACE = Place(CPU, torch.float32)
+
+
+def scene(*settings: str) -> tuple[Setting, Stream]:
+    setting = load("digits", list(settings)).rows[1].setting
+    return setting, build.stream(setting.stream, Shelf(Path("data"), Cache(Path("cache")), untracked))
+
+
+def test_all_seeds_at_once_where_memory_is_plenty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grouping, "free_memory", lambda device: 1 << 40)
+    assert together(*scene(), [3, 1, 4, 1, 5], PLACE) == [[3, 1, 4, 1, 5]]
+
+
+def test_groups_are_nearly_equal_and_keep_the_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    need = replica_bytes(*scene(), PLACE)
+    monkeypatch.setattr(grouping, "free_memory", lambda device: int(3.5 * need / grouping.SHARE))
+    assert together(*scene(), list(range(7)), PLACE) == [[0, 1], [2, 3], [4, 5, 6]]
+
+
+def test_one_seed_is_tried_however_little_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grouping, "free_memory", lambda device: 0)
+    assert together(*scene(), [0, 1], PLACE) == [[0], [1]]
+
+
+def test_need_grows_with_memories_tasks_and_type() -> None:
+    base = replica_bytes(*scene(), PLACE)
+    assert replica_bytes(*scene("learner.memory=512"), PLACE) > 1.5 * base
+    assert replica_bytes(*scene("stream.tasks=5"), PLACE) < 0.6 * base
+    assert replica_bytes(*scene(), Place(CPU, torch.float64)) > 1.5 * base
+    assert replica_bytes(*scene("learner.name=finetune"), PLACE) < 0.3 * base
+
+
+def test_activations_are_what_the_backward_pass_needs() -> None:
+    network = MLP([12, 7, 5, 3])
+    assert activation_numbers(network, (1, 3, 4)) == 12 + 7 + 5  # inputs of the three layers; ReLU keeps its output
