@@ -144,3 +144,16 @@ def test_presets_and_version(tmp_path: Path) -> None:
     listed = cli("presets", cwd=tmp_path).stdout
     assert all(name in listed for name in ("digits", "mnist-r", "mnist-p"))
     assert cli("--version", cwd=tmp_path).stdout == f"gradcast {gradcast.__version__}\n"
+
+
+@pytest.mark.parametrize("replicas", ["", "two", "1,0"])
+def test_bench_refuses_what_is_no_list_of_numbers(replicas: str, tmp_path: Path) -> None:
+    found = cli("bench", "--replicas", replicas, cwd=tmp_path)
+    assert found.returncode == 2
+    assert "as in --replicas 1,4,16" in found.stderr
+
+
+def test_verify_takes_a_device_and_says_when_there_is_none(tmp_path: Path) -> None:
+    found = cli("verify", "x.npz", "--device", "nonsense", cwd=tmp_path)
+    assert found.returncode == 2
+    assert "x.npz" in found.stderr

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from gradcast.environment import choose_device, describe, use_threads
+from gradcast.environment import Arithmetic, choose_device, choose_place, describe, free_memory, use_threads
 from gradcast.errors import GradcastError
 
 
@@ -32,3 +32,21 @@ def test_description_names_what_may_explain_a_difference() -> None:
         or found["versions"]["torch"] == torch.__version__
     )
     assert set(found) == {"versions", "commit", "platform", "device", "threads"}
+
+
+@pytest.mark.parametrize(("arithmetic", "dtype"), [("float32", torch.float32), ("float64", torch.float64)])
+def test_a_place_is_device_and_arithmetic(arithmetic: Arithmetic, dtype: torch.dtype) -> None:
+    place = choose_place("cpu", arithmetic)
+    assert (place.device.type, place.dtype, place.inner) == ("cpu", dtype, dtype)
+    assert not torch.backends.cudnn.allow_tf32  # float32 means float32, on a GPU too
+    assert torch.get_float32_matmul_precision() == "highest"
+
+
+@pytest.mark.parametrize("arithmetic", ["tf32", "bf16"])
+def test_arithmetic_of_a_gpu_needs_one(arithmetic: Arithmetic) -> None:
+    with pytest.raises(GradcastError, match=f"dtype = '{arithmetic}' needs a GPU.*set dtype=float32"):
+        choose_place("cpu", arithmetic)
+
+
+def test_free_memory_is_a_plausible_number() -> None:
+    assert 1 << 26 < free_memory(torch.device("cpu")) < 1 << 50

@@ -1,4 +1,5 @@
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,10 @@ from gradcast.report import verdicts
 from gradcast.result import RowResult
 from gradcast.run import run
 from gradcast.spec import Spec
+from gradcast.specfile import load
 from gradcast.store import RunDirectory
 from tests.data.images import fill
-from tests.runs import finished, small
+from tests.runs import SMALL, finished, small
 
 
 def files(directory: RunDirectory) -> dict[str, bytes]:
@@ -75,6 +77,31 @@ def test_seeds_together_equal_seeds_one_by_one(tmp_path: Path, learner: str) -> 
         ours, own = weights(together, row, 2), weights(alone, row, 2)
         for name in own:
             torch.testing.assert_close(ours[name], own[name], rtol=1e-6, atol=1e-9)
+
+
+def test_seeds_that_do_not_fit_together_train_in_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    together, _ = cpu(small(), tmp_path / "together")
+    monkeypatch.setattr(
+        sys.modules["gradcast.run"], "together", lambda setting, stream, seeds, place: [seeds[:1], seeds[1:]]
+    )
+    apart, results = cpu(small(), tmp_path / "apart")
+    assert len(results) == 3
+    assert json.loads((apart.path / "base" / "env.json").read_text())["time"]["seeds_at_once"] == 1
+    for seed in range(3):
+        alone = weights(apart, "predicted", seed)
+        for name, value in weights(together, "predicted", seed).items():
+            torch.testing.assert_close(alone[name], value, rtol=1e-4, atol=1e-5)
+        assert len(apart.metrics("predicted", seed)) == len(together.metrics("predicted", seed))
+
+
+def test_a_residual_network_runs_and_small_images_are_refused(tmp_path: Path) -> None:
+    options = ("model.name=slim-resnet18", "model.width=2", "stream.scenario=split", "stream.tasks=2", "seeds=[0, 1]")
+    spec = load("digits", [setting for setting in SMALL if "hidden" not in setting] + list(options))
+    directory, results = cpu(spec, tmp_path)
+    assert {result.label for result in results} > {"GEM"}
+    assert "model.layer4.1.bn2.running_var" in weights(directory, "base", 0)
+    with pytest.raises(GradcastError, match=r"8 x 8 pixels or more, not 4 x 4.*stream\.size"):
+        cpu(load("digits", [*options, "stream.samples=40", "stream.size=4"]), tmp_path)
 
 
 def test_a_finished_row_is_not_repeated_and_an_unfinished_one_is(tmp_path: Path) -> None:

@@ -2,16 +2,19 @@
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from gradcast.core import Learner, Unlabelled
+from gradcast.core import Batch, Learner, Unlabelled
 from gradcast.gradients.learner import GradientLearner
+from gradcast.heads import Heads
 from gradcast.learners import Finetune, Gem, dcl
 from gradcast.memory import TaskMemory
+from gradcast.networks import SlimResNet18
+from gradcast.randomness import seeded
 from gradcast.replicas import Replicas
 from gradcast.signals import Policy, Predicted
 from gradcast.step import Step
-from tests.helpers import batch, replicas
+from tests.helpers import CPU, batch, replicas
 from tests.test_replicas import loss_gradient, own_module
 
 LEARNERS = ["finetune", "gem", "dcl"]
@@ -131,6 +134,34 @@ def test_replicas_together_equal_replicas_one_by_one(name: str, norm: str) -> No
             flag = used[number % 4][replica]
             step(one, Unlabelled(pool.x[replica : replica + 1], torch.tensor([True])) if flag else None)
         torch.testing.assert_close(found[replica : replica + 1], model.theta, rtol=1e-9, atol=1e-12)
+
+
+def resnets(seeds: range) -> Replicas:
+    modules: list[nn.Module] = []
+    for seed in seeds:
+        with seeded(seed, "model"):
+            modules.append(SlimResNet18(2, 9))
+    return Replicas(modules, Heads(3, 3, masked=True), device=CPU, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_residual_networks_together_equal_one_by_one(name: str) -> None:
+    generator = torch.Generator().manual_seed(0)
+    images = torch.rand(20, 3, 8, 3, 16, 16, generator=generator, dtype=torch.float64)
+    labels = torch.randint(3, (20, 3, 8), generator=generator)
+
+    def trained(seeds: range) -> tuple[Tensor, int]:
+        model, own = resnets(seeds), slice(seeds.start, seeds.stop)
+        step = Step(model, learner(name), 0.01)
+        projected = [step(Batch(images[i, own], labels[i, own], i // 7))["projected"].sum() for i in range(20)]
+        statistics = [b.flatten(1) for key, b in model.buffers.items() if "running" in key]
+        return torch.cat([model.theta, *statistics], dim=1), int(torch.stack(projected).sum())
+
+    together, projected = trained(range(3))
+    alone = [trained(range(seed, seed + 1)) for seed in range(3)]
+    torch.testing.assert_close(together, torch.cat([found for found, _ in alone]), rtol=1e-6, atol=1e-9)
+    assert projected == sum(count for _, count in alone)
+    assert (projected > 0) == (name != "finetune")
 
 
 def test_metrics() -> None:

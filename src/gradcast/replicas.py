@@ -4,7 +4,7 @@ import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Any, Literal
 
 import torch
@@ -18,6 +18,7 @@ from gradcast.heads import Heads
 from gradcast.passes import folded
 from gradcast.passes.choice import Outputs, choose, only_linear
 from gradcast.passes.factors import Factor, Factors
+from gradcast.passes.kept import Kept
 
 # What BatchNorm does in a pass. update: batch statistics, folded into the running ones (the reference, everywhere).
 # separate: batch statistics, running ones untouched. frozen: normalise with the running statistics, untouched.
@@ -46,6 +47,10 @@ class Replicas:
         self.names = [name for name, _ in self.module.named_parameters()]
         self.shapes = [parameter.shape for parameter in self.module.parameters()]
         self.sizes = [parameter.numel() for parameter in self.module.parameters()]
+        ends = list(accumulate(self.sizes))
+        self.places = {
+            name: slice(end - size, end) for name, size, end in zip(self.names, self.sizes, ends, strict=True)
+        }
         flat = [torch.cat([p.detach().flatten() for p in module.parameters()]) for module in modules]
         self.theta: Float[Tensor, "r p"] = torch.stack([f.to(device=device, dtype=dtype) for f in flat])
         stacked = zip(*(module.named_buffers() for module in modules), strict=True)
@@ -53,6 +58,7 @@ class Replicas:
             column[0][0]: torch.stack([_moved(buffer, device, dtype) for _, buffer in column]) for column in stacked
         }
         self.outputs: Outputs | None = None  # how passes are computed; known when the first images come
+        self.kept: Kept | None = None
         self.linear = False  # only linear layers have weights, and the device is the host
 
     @property
@@ -62,7 +68,7 @@ class Replicas:
 
     def parameters(self, theta: Float[Tensor, "*any p"]) -> dict[str, Tensor]:
         """Views of flat weights under the network's own names."""
-        pieces: tuple[Tensor, ...] = Pieces.apply(theta, self.sizes)  # type: ignore[no-untyped-call]
+        pieces = Pieces.apply(theta, self.sizes) if theta.requires_grad else theta.split(self.sizes, -1)  # type: ignore[no-untyped-call]
         return {
             name: piece.view(*theta.shape[:-1], *shape)
             for name, piece, shape in zip(self.names, pieces, self.shapes, strict=True)
@@ -88,15 +94,24 @@ class Replicas:
         z = self.heads.columns(y, task)
         leaf = z.detach().squeeze(1)
 
-        def pull(dz: Float[Tensor, "r b c"]) -> Gradient:
+        def pull(dz: Tensor) -> Gradient:
             found = backward(z, dz.unsqueeze(1))
             return Gradient(found.rows().squeeze(1), None if found.factors is None else (found.factors,))
 
         return Pass(leaf, pull)
 
-    def step(self, gradient: Float[Tensor, "r p"], lr: float) -> None:
-        """Plain SGD."""
+    def step(
+        self,
+        gradient: Float[Tensor, "r p"],
+        lr: float,
+        made_of: Sequence[Factors] | None = None,
+        changed: Bool[Tensor, " r"] | None = None,
+    ) -> None:
+        """Plain SGD; ``made_of`` says what the gradient is made of, but for the replicas where it was ``changed``."""
+        kept = self.kept if self.kept is not None and self.kept.version == self.theta._version else None
         self.theta -= lr * gradient
+        if kept is not None:
+            kept.move(self.theta, lr, made_of, changed)
 
     def recall(
         self, x: Float[Tensor, "r k m *shape"], y: Int[Tensor, "r k m"], tasks: Int[Tensor, " k"]
@@ -107,9 +122,13 @@ class Replicas:
         another, in the order of ``tasks``, would have left them.
         """
         self._train(True)
-        outputs, backward = self._pass(x)
+        kept = self.kept if self.kept is not None and self.kept.holds(x, self.theta) else None
+        outputs, backward = self._pass(x, None if kept is None else kept.factors.first)
         z = self.heads.columns_at(outputs, tasks.unsqueeze(1))
-        return backward(z, cross_entropy(z.detach(), y)[1])
+        found = backward(z, cross_entropy(z.detach(), y)[1])
+        if found.factors is not None:
+            self.kept = Kept(x, found.factors, self.theta._version, 0 if kept is None else kept.age + 1)
+        return found
 
     @torch.no_grad()
     def classify(self, x: Float[Tensor, "n *shape"], tasks: Int[Tensor, " n"]) -> Int[Tensor, "r n"]:
@@ -130,7 +149,9 @@ class Replicas:
         if self.module.training != training:
             self.module.train(training)
 
-    def _pass(self, x: Float[Tensor, "r k m *shape"]) -> tuple[Float[Tensor, "r k m c"], "Backward"]:
+    def _pass(
+        self, x: Float[Tensor, "r k m *shape"], first: Tensor | None = None
+    ) -> tuple[Float[Tensor, "r k m c"], "Backward"]:
         """Outputs, and what leads from a gradient of something made of them to one weight gradient a pass."""
         images = x.flatten(0, 2).to(self.inner)
         if self.outputs is None:
@@ -139,7 +160,7 @@ class Replicas:
             self.linear = not x.is_cuda and self.outputs is folded.outputs and only_linear(self.module, images)
             self.module.train(training)
         if self.linear:
-            return self._linear_pass(images, x.shape[:3])
+            return self._linear_pass(images, x.shape[:3], first)
         theta = self.theta.detach().unsqueeze(1).expand(-1, x.shape[1], -1).requires_grad_()
         y = self.outputs(self.module, self.parameters(theta), self.buffers, images).to(theta.dtype)
 
@@ -148,27 +169,20 @@ class Replicas:
 
         return y.unflatten(0, x.shape[:3]), backward
 
-    def _linear_pass(self, images: Tensor, shape: torch.Size) -> tuple[Tensor, "Backward"]:
+    def _linear_pass(self, images: Tensor, shape: torch.Size, first: Tensor | None) -> tuple[Tensor, "Backward"]:
         """The same for networks of linear layers alone, where gradients need not be formed to be compared."""
-        theta = self.theta.unsqueeze(1).expand(-1, shape[1], -1)
-        y, seen = folded.linear_layers(self.module, self.parameters(theta), images)
+        y, seen = folded.linear_layers(self.module, self.parameters(self.theta), images, first)
 
         def backward(end: Tensor, gradient: Tensor) -> PastGradients:
             slopes = torch.autograd.grad(end, [layer.y for layer in seen], gradient)
             layers = [
-                Factor(layer.x.unflatten(0, shape), slope.unflatten(0, shape), self._place(layer.weight), bias)
+                Factor(layer.x.view(*shape, -1), slope.view(*shape, -1), self.places[layer.weight], bias)
                 for layer, slope in zip(seen, slopes, strict=True)
-                for bias in [None if layer.bias is None else self._place(layer.bias)]
+                for bias in [None if layer.bias is None else self.places[layer.bias]]
             ]
-            return PastGradients(None, Factors(tuple(layers), self.theta.shape[1]))
+            return PastGradients(None, Factors(tuple(layers), self.theta.shape[1], seen[0].y.detach()))
 
         return y.unflatten(0, shape), backward
-
-    def _place(self, name: str) -> slice:
-        """Where a parameter lies in a flat gradient."""
-        index = self.names.index(name)
-        start = sum(self.sizes[:index])
-        return slice(start, start + self.sizes[index])
 
 
 Backward = Callable[[Tensor, Tensor], PastGradients]

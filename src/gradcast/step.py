@@ -66,7 +66,7 @@ class Step:
         if self.policy.project:
             return metrics | {"projected": self._descend(gradient + pseudo)}
         constrained, projected = self.learner.constrain(gradient)
-        self.model.step(constrained + pseudo.flat, self.lr)
+        self.model.step(constrained + pseudo.flat, self.lr, (gradient + pseudo).factors, projected)
         return metrics | {"projected": projected}
 
     def _sequential(self, gradient: Gradient, unlabelled: Unlabelled, task: int) -> Metrics:
@@ -77,7 +77,7 @@ class Step:
         if self.policy.project:
             projected = projected | self._descend(pseudo)
         else:
-            self.model.step(pseudo.flat, self.lr)
+            self.model.step(pseudo.flat, self.lr, pseudo.factors)
         return metrics | {"projected": projected}
 
     def _pseudo(self, unlabelled: Unlabelled, task: int) -> Gradient:
@@ -87,7 +87,7 @@ class Step:
 
     def _descend(self, gradient: Gradient) -> Tensor:
         constrained, projected = self.learner.constrain(gradient)
-        self.model.step(constrained, self.lr)
+        self.model.step(constrained, self.lr, gradient.factors, projected)
         return projected
 
 

@@ -12,7 +12,7 @@ def factors(passes: int, images: int, seed: int) -> Factors:
         return torch.randn(2, passes, images, width, generator=generator, dtype=torch.float64)
 
     first = Factor(draw(4), draw(3), slice(0, 12), slice(12, 15))
-    return Factors((first, Factor(draw(3), draw(2), slice(15, 21), None)), 21)
+    return Factors((first, Factor(draw(3), draw(2), slice(15, 21), None)), 21, draw(3).flatten(0, 2))
 
 
 def written_out(one: Factors, replica: int, index: int) -> Tensor:
@@ -44,3 +44,10 @@ def test_some_replicas() -> None:
     gone = one.where(torch.tensor([False, True])).rows()
     assert not gone[0].any()
     assert torch.equal(gone[1], one.rows()[1])
+
+
+def test_response_is_what_the_first_layer_would_add() -> None:
+    past, now = factors(3, 5, seed=0), factors(1, 4, seed=1)
+    weight = now.rows()[:, 0, :12].view(2, 3, 4)
+    expected = past.layers[0].x.flatten(1, 2) @ weight.mT + now.rows()[:, :, 12:15]
+    assert torch.allclose(past.response([now]), expected, rtol=1e-12)

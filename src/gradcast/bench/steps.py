@@ -4,9 +4,11 @@ import copy
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 import numpy as np
 import torch
+from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
@@ -27,7 +29,9 @@ from gradcast.streams import scenarios
 
 TASKS, BATCH, MEMORIES, LR, MARGIN = 20, 10, 256, 0.1, 0.5
 SEASON = 200  # batches of past tasks that the weights have seen
+PAUSE = 0.2  # seconds in which threads that wait for work give up
 WARM_UP = 3  # steps before the clock: compilation, graph capture, caches
+Advance = Callable[[int], Tensor | bool]  # number of the batch in, which replicas were projected out
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,7 @@ NETWORKS = {
 
 @dataclass(frozen=True)
 class Timing:
-    """Mean milliseconds of steps with and without a projection."""
+    """Milliseconds of a step."""
 
     milliseconds: float  # of all steps
     violating: float | None  # of steps in which a gradient was projected
@@ -130,26 +134,32 @@ class Drawer:
         return x.to(self.place.dtype) / 255, torch.from_numpy(self.images.y[chosen]).to(self.place.device)
 
 
-def time_steps(place: Place, steps: int, *advances: Callable[[int], Tensor | bool]) -> list[Timing]:
-    """Each formulation's steps in turn, so that both meet the same noise of the machine; one wait a step."""
-    for index in range(WARM_UP):
-        for advance in advances:
-            advance(index)
-    _wait(place)
+def time_steps(place: Place, steps: int, *advances: Advance) -> list[Timing]:
+    """Each formulation's steps in turn, so that all meet the same noise of the machine; one wait a step."""
     each: list[list[tuple[float, bool]]] = [[] for _ in advances]
-    for index in range(WARM_UP, WARM_UP + steps):
+    for index in range(WARM_UP + steps):
         for seen, advance in zip(each, advances, strict=True):
             begun = time.perf_counter()
             projected = advance(index)
             _wait(place)
             seen.append((1000 * (time.perf_counter() - begun), bool(torch.as_tensor(projected).any())))
-    return [_timing(seen) for seen in each]
+    return [_timing(seen[WARM_UP:]) for seen in each]
+
+
+def time_as_released(place: Place, steps: int, advance: Advance) -> Timing:
+    """With all the threads that numpy takes if nobody holds it back: they and torch's stand in each other's way."""
+    with threadpool_limits(torch.get_num_threads(), user_api="blas"):
+        (found,) = time_steps(place, steps, advance)
+    time.sleep(PAUSE)
+    return found
 
 
 def _timing(seen: Sequence[tuple[float, bool]]) -> Timing:
-    violating = [milliseconds for milliseconds, projected in seen if projected]
-    mean = sum(milliseconds for milliseconds, _ in seen) / len(seen)
-    return Timing(mean, sum(violating) / len(violating) if violating else None, len(violating) / len(seen))
+    """Medians of both kinds of steps, weighed by their shares: a machine's hiccup is not the step's."""
+    kinds = {kind: [milliseconds for milliseconds, projected in seen if projected is kind] for kind in (True, False)}
+    usual = {kind: median(times) for kind, times in kinds.items() if times}
+    whole = sum(len(kinds[kind]) * milliseconds for kind, milliseconds in usual.items()) / len(seen)
+    return Timing(whole, usual.get(True), len(kinds[True]) / len(seen))
 
 
 def _wait(place: Place) -> None:

@@ -29,9 +29,10 @@ class Outputs(Protocol):
 
 
 def only_linear(module: nn.Module, x: Float[Tensor, "n *shape"]) -> bool:
-    """Whether every weight belongs to a linear layer that a pass goes through once, and nothing keeps a state."""
-    weights = {name: p.detach()[None, None] for name, p in module.named_parameters()}
-    if any(True for _ in module.buffers()):
+    """Whether every weight belongs to a linear layer that a pass goes through once; nothing random, no state."""
+    weights = {name: p.detach()[None] for name, p in module.named_parameters()}
+    random = any(isinstance(layer, nn.modules.dropout._DropoutNd) for layer in module.modules())
+    if random or any(True for _ in module.buffers()):
         return False
     try:
         _, seen = folded.linear_layers(module, weights, x[:1])

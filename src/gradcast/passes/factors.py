@@ -8,7 +8,8 @@ which for a batch of ten costs a tenth of the gradient itself. That is all GEM's
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Shaped
@@ -31,6 +32,8 @@ class Factors:
 
     layers: tuple[Factor, ...]
     size: int  # number of parameters
+    first: Tensor  # [n, o], the first layer's outputs
+    met: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)  # what ``alike`` found last
 
     def rows(self) -> Float[Tensor, "r k p"]:
         """The gradients themselves, one a pass."""
@@ -46,22 +49,47 @@ class Factors:
         """Inner products of every pass's gradient with the sum of the others', without forming any of them."""
         total: Tensor | int = 0
         for index, layer in enumerate(self.layers):
-            x = torch.cat([other.layers[index].x.flatten(1, 2) for other in others], dim=1)
-            d = torch.cat([other.layers[index].d.flatten(1, 2) for other in others], dim=1)
-            alike = layer.x.flatten(1, 2) @ x.mT
+            d = _side_by_side([other.layers[index].d for other in others])
+            alike = self.alike(others) if index == 0 else layer.x.flatten(1, 2) @ _others_x(others, index).mT
             if layer.bias is not None:
                 alike = alike + 1  # a bias is the weight of an input that is always one
             pairs = alike * (layer.d.flatten(1, 2) @ d.mT)
             total = total + pairs.sum(-1).view(layer.x.shape[:3]).sum(-1)
         return torch.as_tensor(total)
 
+    def alike(self, others: Sequence["Factors"]) -> Float[Tensor, "r n b"]:
+        """Inner products of the first layer's inputs with the others': the dearest part, kept for who asks again."""
+        if self.met.get("others") is not others:
+            self.met["others"] = others
+            self.met["products"] = self.layers[0].x.flatten(1, 2) @ _others_x(others, 0).mT
+        found: Tensor = self.met["products"]
+        return found
+
+    def response(self, others: Sequence["Factors"]) -> Float[Tensor, "r n o"]:
+        """What the first layer's outputs would change by, were the others' gradient added to its weights."""
+        d = _side_by_side([other.layers[0].d for other in others])
+        alike = self.alike(others)
+        return (alike if self.layers[0].bias is None else alike + 1) @ d
+
     def of(self, replicas: Bool[Tensor, " r"]) -> "Factors":
         """Those of some replicas."""
         chosen = [replace(layer, x=layer.x[replicas], d=layer.d[replicas]) for layer in self.layers]
-        return replace(self, layers=tuple(chosen))
+        return Factors(tuple(chosen), self.size, self.first)
 
     def where(self, used: Bool[Tensor, " r"]) -> "Factors":
         """Zero for the other replicas."""
         mask: Shaped[Tensor, "r 1 1 1"] = used.view(-1, 1, 1, 1)
         gone = [replace(layer, d=torch.where(mask, layer.d, 0.0)) for layer in self.layers]
-        return replace(self, layers=tuple(gone))
+        return Factors(tuple(gone), self.size, self.first)
+
+
+def _others_x(others: Sequence[Factors], index: int) -> Float[Tensor, "r b i"]:
+    return _side_by_side([other.layers[index].x for other in others])
+
+
+def _side_by_side(parts: list[Tensor]) -> Float[Tensor, "r b n"]:
+    """All images of some passes, and blank ones up to a multiple of sixteen: products are fastest there."""
+    blank = -sum(part.shape[1] * part.shape[2] for part in parts) % 16
+    joined = [part.flatten(1, 2) for part in parts]
+    zeros = [joined[0].new_zeros(len(joined[0]), blank, joined[0].shape[2])] if blank else []
+    return torch.cat([*joined, *zeros], dim=1)

@@ -49,25 +49,65 @@ class Seen:
 
 
 def linear_layers(
-    module: nn.Module, weights: Mapping[str, Float[Tensor, "r k ..."]], x: Tensor
+    module: nn.Module, weights: Mapping[str, Float[Tensor, "r ..."]], x: Tensor, first: Tensor | None = None
 ) -> tuple[Float[Tensor, "n c"], list[Seen]]:
-    """Outputs as above, and every linear layer on the way; gradients flow back to their outputs, not to weights."""
-    with Folding(module, weights, {}, watched=True) as folding:
+    """Outputs as above, and every linear layer on the way; gradients flow back to their outputs, not to weights.
+
+    ``weights`` have no axis of passes here. ``first`` is the first layer's output where it is known already.
+    """
+    with Watching(module, weights, first) as watching:
         found: Tensor = module(x)
-    return found, folding.seen
+    return found, watching.seen
+
+
+class Watching(TorchFunctionMode):
+    """While it is on, linear layers take one weight a replica, and are remembered."""
+
+    def __init__(self, module: nn.Module, weights: Mapping[str, Tensor], first: Tensor | None) -> None:
+        super().__init__()
+        self.weights, self.first = weights, first
+        self.names = {id(p): name for name, p in module.named_parameters()}
+        self.seen: list[Seen] = []
+
+    def __torch_function__(
+        self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Ours for linear layers, the ordinary one for functions without weights."""
+        if func is linear:
+            return self._linear(*args, **(kwargs or {}))
+        if any(id(leaf) in self.names for leaf in _leaves(args, kwargs)):
+            raise UnfoldableError(getattr(func, "__name__", str(func)))
+        return func(*args, **(kwargs or {}))
+
+    def _linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        own = self.names[id(weight)]
+        shift = None if bias is None else self.names[id(bias)]
+        if self.first is not None and not self.seen:
+            y = self.first.detach()
+        else:
+            stacked = self.weights[own]
+            images = x.reshape(len(stacked), -1, x.shape[-1])
+            product = images @ stacked.mT if shift is None else _affine(images, stacked, self.weights[shift])
+            y = product.view(*x.shape[:-1], -1)
+        y = y if y.requires_grad else y.requires_grad_()
+        self.seen.append(Seen(own, shift, x.detach(), y))
+        return y
+
+
+def _affine(x: Float[Tensor, "r n i"], weight: Float[Tensor, "r o i"], bias: Float[Tensor, "r o"]) -> Tensor:
+    """A batch of one product is slower than the product."""
+    if len(x) == 1:
+        return torch.addmm(bias[0], x[0], weight[0].t()).unsqueeze(0)
+    return torch.baddbmm(bias.unsqueeze(1), x, weight.mT)
 
 
 class Folding(TorchFunctionMode):
     """While it is on, the module's own weights and buffers stand for folded ones of the same name."""
 
-    def __init__(
-        self, module: nn.Module, weights: Mapping[str, Tensor], buffers: Mapping[str, Tensor], *, watched: bool = False
-    ) -> None:
+    def __init__(self, module: nn.Module, weights: Mapping[str, Tensor], buffers: Mapping[str, Tensor]) -> None:
         super().__init__()
         self.stacked = {**weights, **buffers}
         self.names = {id(p): name for name, p in chain(module.named_parameters(), module.named_buffers())}
-        self.watched = watched
-        self.seen: list[Seen] = []
         self.layers: dict[object, Callable[..., Tensor]] = {
             linear: self._linear,
             torch.conv2d: self._convolution,
@@ -99,10 +139,6 @@ class Folding(TorchFunctionMode):
 
     def _linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         folded: Tensor = Linear.apply(x, self._of(weight), self._of(bias))  # type: ignore[no-untyped-call]
-        if self.watched:
-            folded = folded if folded.requires_grad else folded.requires_grad_()
-            name = None if bias is None else self.names[id(bias)]
-            self.seen.append(Seen(self.names[id(weight)], name, x.detach(), folded))
         return folded
 
     def _convolution(

@@ -37,8 +37,6 @@ class Linear(Function):
         dx = None
         if ctx.needs_input_grad[0]:
             dx = (dy.reshape(replicas, -1, dy.shape[-1]) @ weight[:, 0].to(dy.dtype)).view(x.shape)
-        if not ctx.needs_input_grad[1]:
-            return dx, None, None
         dw = rows.mT @ x.reshape(replicas * passes, -1, x.shape[-1])
         db = rows.sum(1).view(replicas, passes, -1).to(weight.dtype) if ctx.with_bias else None
         return dx, dw.view(weight.shape).to(weight.dtype), db
