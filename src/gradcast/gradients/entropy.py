@@ -11,7 +11,7 @@ def cross_entropy(
     """Mean loss of each batch, and its gradient ``(softmax(z) - onehot(y)) / b``."""
     logs = torch.log_softmax(z, dim=-1)
     labels = y.unsqueeze(-1)
-    loss = -logs.gather(-1, labels).squeeze(-1).mean(-1)
-    dz = logs.exp()
-    dz.scatter_add_(-1, labels, torch.full_like(labels, -1, dtype=dz.dtype))
-    return loss, dz / y.shape[-1]
+    right = logs.gather(-1, labels)
+    loss = -right.squeeze(-1).mean(-1)
+    dz = logs.exp().scatter_(-1, labels, right.expm1())  # exact where the label is all but certain
+    return loss, dz.div_(y.shape[-1])

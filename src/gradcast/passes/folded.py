@@ -6,6 +6,7 @@ replaced, while it runs, by layers that keep the weight gradients of the passes 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 from typing import Any
 
@@ -66,7 +67,7 @@ class Watching(TorchFunctionMode):
     def __init__(self, module: nn.Module, weights: Mapping[str, Tensor], first: Tensor | None) -> None:
         super().__init__()
         self.weights, self.first = weights, first
-        self.names = {id(p): name for name, p in module.named_parameters()}
+        self.names = _names(module)
         self.seen: list[Seen] = []
 
     def __torch_function__(
@@ -107,7 +108,7 @@ class Folding(TorchFunctionMode):
     def __init__(self, module: nn.Module, weights: Mapping[str, Tensor], buffers: Mapping[str, Tensor]) -> None:
         super().__init__()
         self.stacked = {**weights, **buffers}
-        self.names = {id(p): name for name, p in chain(module.named_parameters(), module.named_buffers())}
+        self.names = _names(module)
         self.layers: dict[object, Callable[..., Tensor]] = {
             linear: self._linear,
             torch.conv2d: self._convolution,
@@ -207,6 +208,12 @@ class Folding(TorchFunctionMode):
         count = x.numel() // seen_mean.numel()
         fold_in(mean, var, seen_mean, seen_var, momentum, count / (count - 1))
         return y
+
+
+@lru_cache(maxsize=16)
+def _names(module: nn.Module) -> dict[int, str]:
+    """Names of a module's own weights and buffers; looking them up takes as long as a small product."""
+    return {id(tensor): name for name, tensor in chain(module.named_parameters(), module.named_buffers())}
 
 
 def _leaves(args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> list[Any]:
