@@ -33,13 +33,13 @@ class Taking(TorchFunctionMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.asked: list[tuple[Any, ...]] = []
+        self.asked: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Sequence[type], args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         if func is batch_norm_relu:
-            self.asked.append(args)
+            self.asked.append((args, kwargs or {}))
             return torch.zeros(())
         return func(*args, **(kwargs or {}))
 
@@ -49,7 +49,9 @@ def test_a_function_mode_may_take_it_over() -> None:
     with Taking() as mode:
         found: Tensor = layer(x, skip)
     assert found.shape == ()
-    (asked,) = mode.asked
-    tensors = (x, skip, layer.running_mean, layer.running_var, layer.weight, layer.bias)
-    assert all(mine is theirs for mine, theirs in zip(asked, tensors, strict=False))
-    assert asked[len(tensors) :] == (True, 0.25, 0.5)
+    ((tensors, options),) = mode.asked
+    expected = (x, skip, layer.running_mean, layer.running_var)
+    assert all(mine is theirs for mine, theirs in zip(tensors, expected, strict=True))
+    assert options.pop("weight") is layer.weight
+    assert options.pop("bias") is layer.bias
+    assert options == {"training": True, "momentum": 0.25, "eps": 0.5}

@@ -32,8 +32,18 @@ def batch_norm_relu(
 ) -> Tensor:
     """``torch.nn.functional.batch_norm``, plus ``skip``, and ReLU; open to overriding like torch's own functions."""
     if has_torch_function((x, weight)):
-        taken: Tensor = handle_torch_function(
-            batch_norm_relu, (x, weight), x, skip, mean, var, weight, bias, training, momentum, eps
+        taken: Tensor = handle_torch_function(  # in torch's own order: tensors it looks at, then arguments
+            batch_norm_relu,
+            (x, weight),
+            x,
+            skip,
+            mean,
+            var,
+            weight=weight,
+            bias=bias,
+            training=training,
+            momentum=momentum,
+            eps=eps,
         )
         return taken
     y = batch_norm(x, mean, var, weight, bias, training, momentum, eps)

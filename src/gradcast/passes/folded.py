@@ -20,18 +20,15 @@ from gradcast.networks.norm import batch_norm_relu
 from gradcast.passes.layers import Convolution, Linear
 from gradcast.passes.norm import fold_in, norm_relu, normalised
 
+Stacked = Mapping[str, Tensor]  # by name, for every replica
+
 
 class UnfoldableError(Exception):
     """The network uses its weights in a way that has no folded layer."""
 
 
-def outputs(
-    module: nn.Module,
-    weights: Mapping[str, Float[Tensor, "r k ..."]],
-    buffers: Mapping[str, Tensor],
-    x: Tensor,
-) -> Float[Tensor, "n c"]:
-    """The network's outputs for ``x [R * K * M, *shape]``; buffers ``[R, ...]`` are updated in place."""
+def outputs(module: nn.Module, weights: Stacked, buffers: Stacked, x: Tensor) -> Float[Tensor, "n c"]:
+    """The network's outputs for ``x [R * K * M, *shape]`` with ``weights [R, K, ...]``; ``buffers [R, ...]`` change."""
     if x.is_cuda and x.dim() == 4:
         x = x.contiguous(memory_format=torch.channels_last)
     with Folding(module, weights, buffers):
@@ -158,32 +155,11 @@ class Folding(TorchFunctionMode):
         folded: Tensor = Convolution.apply(x, self._of(weight), self._of(bias), options)  # type: ignore[no-untyped-call]
         return folded
 
-    def _batch_norm(
-        self,
-        x: Tensor,
-        mean: Tensor | None,
-        var: Tensor | None,
-        weight: Tensor | None = None,
-        bias: Tensor | None = None,
-        training: bool = False,
-        momentum: float = 0.1,
-        eps: float = 1e-5,
-    ) -> Tensor:
-        return self._norm(x, None, mean, var, weight, bias, training, momentum, eps, relu=False)
+    def _batch_norm(self, x: Tensor, mean: Tensor | None, var: Tensor | None, **options: Any) -> Tensor:
+        return self._norm(x, None, mean, var, **options, relu=False)
 
-    def _batch_norm_relu(
-        self,
-        x: Tensor,
-        skip: Tensor | None,
-        mean: Tensor | None,
-        var: Tensor | None,
-        weight: Tensor | None,
-        bias: Tensor | None,
-        training: bool,
-        momentum: float,
-        eps: float,
-    ) -> Tensor:
-        return self._norm(x, skip, mean, var, weight, bias, training, momentum, eps, relu=True)
+    def _batch_norm_relu(self, x: Tensor, skip: Tensor | None, mean: Tensor, var: Tensor, **options: Any) -> Tensor:
+        return self._norm(x, skip, mean, var, **options, relu=True)
 
     def _norm(
         self,
@@ -191,12 +167,12 @@ class Folding(TorchFunctionMode):
         skip: Tensor | None,
         mean: Tensor | None,
         var: Tensor | None,
-        weight: Tensor | None,
-        bias: Tensor | None,
-        training: bool,
-        momentum: float,
-        eps: float,
         *,
+        weight: Tensor | None = None,
+        bias: Tensor | None = None,
+        training: bool = False,
+        momentum: float = 0.1,
+        eps: float = 1e-5,
         relu: bool,
     ) -> Tensor:
         weight, bias, mean, var = (self._of(own) for own in (weight, bias, mean, var))

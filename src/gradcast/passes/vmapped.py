@@ -1,19 +1,14 @@
 """All passes of all replicas by ``vmap``: the general way, for networks of any layers."""
 
-from collections.abc import Mapping
-
 import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
+from gradcast.passes.folded import Stacked
 
-def outputs(
-    module: nn.Module,
-    weights: Mapping[str, Float[Tensor, "r k ..."]],
-    buffers: Mapping[str, Tensor],
-    x: Tensor,
-) -> Float[Tensor, "n c"]:
+
+def outputs(module: nn.Module, weights: Stacked, buffers: Stacked, x: Tensor) -> Float[Tensor, "n c"]:
     """As ``folded.outputs``, each pass with weights and buffers of its own."""
     replicas, passes = next(iter(weights.values())).shape[:2]
     aside = {name: buffer.repeat_interleave(passes, dim=0) for name, buffer in buffers.items()}
