@@ -4,6 +4,7 @@ import copy
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from statistics import median
 
 import numpy as np
@@ -78,26 +79,11 @@ class Scene:
         self.draw = Drawer(network, place)
         self.past = [self.draw(earlier, memories) for earlier in range(self.task)]
         self.coming = [self.draw(self.task, BATCH) for _ in range(200)]
-        with seeded(0, "bench"):
-            self.modules = [network.make().to(device=place.device, dtype=place.dtype) for _ in range(replicas)]
-        for module in self.modules:
-            self._season(module)
-
-    def _season(self, module: nn.Module) -> None:
-        optimizer = torch.optim.SGD(module.parameters(), lr=LR)
-        for step in range(SEASON if self.past else 0):
-            x, y = self.draw(step % self.task, BATCH)
-            optimizer.zero_grad()
-            cross_entropy(module(x)[:, self._columns(step % self.task)], y).backward()
-            optimizer.step()
-
-    def _columns(self, task: int) -> slice:
-        first = task * self.network.heads.width if self.network.heads.masked else 0
-        return slice(first, first + self.network.heads.width)
+        self.module = _seasoned(network, self.task, place.device, place.dtype)
 
     def ours(self) -> tuple[Callable[[int], Tensor], Replicas]:
         """Our step, as a run takes it: batch number in, projected replicas out."""
-        modules = [copy.deepcopy(module) for module in self.modules]
+        modules = [copy.deepcopy(self.module) for _ in range(self.replicas)]
         place, heads = self.place, self.network.heads
         model = Replicas(modules, heads, device=place.device, dtype=place.dtype, inner=place.inner)
         memory = TaskMemory(TASKS, self.memories)
@@ -108,12 +94,34 @@ class Scene:
 
     def classical(self) -> tuple[Callable[[int], bool], nn.Module]:
         """The classical step: batch number in, whether it was projected out."""
-        module = copy.deepcopy(self.modules[0])
-        gem = ClassicalGem(module, self.past, [self._columns(task) for task in range(self.task + 1)], LR, MARGIN)
+        module = copy.deepcopy(self.module)
+        columns = [_columns(self.network, task) for task in range(self.task + 1)]
+        gem = ClassicalGem(module, self.past, columns, LR, MARGIN)
         return lambda index: gem.step(*self.coming[index]), module
 
     def _batch(self, x: Tensor, y: Tensor, task: int) -> Batch:
         return Batch(x.expand(self.replicas, *x.shape), y.expand(self.replicas, *y.shape), task)
+
+
+@cache
+def _seasoned(network: Network, past: int, device: torch.device, dtype: torch.dtype) -> nn.Module:
+    """A network that has seen some batches of its past tasks; made once for all scenes of a task."""
+    draw = Drawer(network, Place(device, dtype))
+    with seeded(0, "bench"):
+        module = network.make().to(device=device, dtype=dtype)
+    optimizer = torch.optim.SGD(module.parameters(), lr=LR)
+    for step in range(SEASON if past else 0):
+        x, y = draw(step % past, BATCH)
+        optimizer.zero_grad()
+        cross_entropy(module(x)[:, _columns(network, step % past)], y).backward()
+        optimizer.step()
+    return module
+
+
+def _columns(network: Network, task: int) -> slice:
+    """Logits of a task."""
+    first = task * network.heads.width if network.heads.masked else 0
+    return slice(first, first + network.heads.width)
 
 
 class Drawer:
