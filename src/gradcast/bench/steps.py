@@ -31,6 +31,7 @@ from gradcast.streams import scenarios
 TASKS, BATCH, MEMORIES, LR, MARGIN = 20, 10, 256, 0.1, 0.5
 SEASON = 200  # batches of past tasks that the weights have seen
 PAUSE = 0.2  # seconds in which threads that wait for work give up
+TURN = 10  # steps of one formulation before the other has its turn
 WARM_UP = 3  # steps before the clock: compilation, graph capture, caches
 Advance = Callable[[int], Tensor | bool]  # number of the batch in, which replicas were projected out
 
@@ -143,14 +144,15 @@ class Drawer:
 
 
 def time_steps(place: Place, steps: int, *advances: Advance) -> list[Timing]:
-    """Each formulation's steps in turn, so that all meet the same noise of the machine; one wait a step."""
+    """Each formulation's steps in turns of a few, so that all meet the same noise of the machine; one wait a step."""
     each: list[list[tuple[float, bool]]] = [[] for _ in advances]
-    for index in range(WARM_UP + steps):
+    for start in range(0, WARM_UP + steps, TURN):
         for seen, advance in zip(each, advances, strict=True):
-            begun = time.perf_counter()
-            projected = advance(index)
-            _wait(place)
-            seen.append((1000 * (time.perf_counter() - begun), bool(torch.as_tensor(projected).any())))
+            for index in range(start, min(start + TURN, WARM_UP + steps)):
+                begun = time.perf_counter()
+                projected = advance(index)
+                _wait(place)
+                seen.append((1000 * (time.perf_counter() - begun), bool(torch.as_tensor(projected).any())))
     return [_timing(seen[WARM_UP:]) for seen in each]
 
 
