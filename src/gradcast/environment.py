@@ -58,7 +58,10 @@ def free_memory(device: torch.device) -> int:
     """Bytes that may still be taken, on the GPU or on the host."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
+    table = Path("/proc/meminfo")  # counts what caches would give back; other systems tell only what there is
+    lines = table.read_text().splitlines() if table.is_file() else []
+    available = [int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:")]
+    return available[0] if available else os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def use_threads(count: int | None) -> int:

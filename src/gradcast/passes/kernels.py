@@ -34,8 +34,13 @@ def installed() -> bool:
 
 
 def ready(x: Tensor) -> bool:
-    """Whether kernels can take these numbers: on a GPU, in bfloat16 or float32."""
-    return x.is_cuda and x.dtype in (torch.bfloat16, torch.float32) and installed()
+    """Whether kernels can take these numbers: on a GPU with TF32, in bfloat16 or float32."""
+    return x.is_cuda and x.dtype in (torch.bfloat16, torch.float32) and installed() and _modern(x.device)
+
+
+@cache
+def _modern(device: torch.device) -> bool:
+    return torch.cuda.get_device_capability(device) >= (8, 0)
 
 
 def fit(x: Tensor, filters: Tensor, options: Options) -> bool:
