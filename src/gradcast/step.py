@@ -52,7 +52,7 @@ class Step:
         else:
             metrics |= self._sequential(gradient, unlabelled, batch.task)
         self.learner.end(self.model)
-        metrics["finite"] = torch.isfinite(loss + self.model.theta.sum(1))  # a sum of finite weights is finite
+        metrics["finite"] = torch.isfinite(loss + self.model.theta.sum(1))  # one sum, not a look at each
         return metrics
 
     def _labelled(self, batch: Batch) -> tuple[Labelled, Gradient, Float[Tensor, " r"]]:

@@ -12,10 +12,9 @@ from gradcast.data.cache import Cache, default_cache
 from gradcast.data.images import Images, Source
 from gradcast.data.load import Shelf, untracked
 from gradcast.environment import Place
-from gradcast.evaluate import Evaluator
 from gradcast.loop import Loop
+from gradcast.shared import Shared
 from gradcast.spec import Setting
-from gradcast.streams.stream import Stream
 
 SAMPLED = 6  # steps a task that stand for all of them, where a complete stream would take too long
 
@@ -40,10 +39,9 @@ class Streams:
         self.real = (data / "mnist").is_dir()
         shelf = Shelf(data, Cache(default_cache()), untracked)
         self.place = place
-        self.stream: Stream = build.stream(self.setting.stream, shelf, None if self.real else _stand_in())
-        tests = [self.stream.test(task) for task in range(len(self.stream.tasks))]
-        self.evaluator = Evaluator(tests, self.stream.scale, drop_last=False, device=place.device, dtype=place.dtype)
-        self.pool = build.pool(self.setting.pool, self.stream, shelf, place, data_seed=0)
+        shared = Shared(place, shelf, None if self.real else _stand_in())
+        self.stream, self.evaluator = shared.stream(self.setting)
+        self.pool = shared.pool(self.setting)
 
     def measure(self, replicas: int, *, complete: bool) -> Throughput:
         """Train seeds 0 to R - 1 together."""

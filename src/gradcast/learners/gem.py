@@ -64,15 +64,18 @@ class Gem:
         if not self.past:
             return flat, torch.zeros(len(flat), dtype=torch.bool, device=flat.device)
         if flat.is_cuda:
-            return project(_joined([each.rows() for each in self.past]), flat, margin=self.margin, eps=self.qp_eps)
+            return self._project(flat, None)
         opposed = (_joined([each.inner(gradient) for each in self.past]) < 0).any(-1)
         if not opposed.any():
             return flat, opposed
         if opposed.all():  # no copy of everything
-            return project(_joined([each.rows() for each in self.past]), flat, margin=self.margin, eps=self.qp_eps)
-        rows = _joined([each.rows(opposed) for each in self.past])
-        projected, violated = project(rows, flat[opposed], margin=self.margin, eps=self.qp_eps)
+            return self._project(flat, None)
+        projected, violated = self._project(flat[opposed], opposed)
         return flat.masked_scatter(opposed.unsqueeze(1), projected), opposed.masked_scatter(opposed, violated)
+
+    def _project(self, flat: Tensor, replicas: Tensor | None) -> tuple[Tensor, Tensor]:
+        rows = _joined([each.rows(replicas) for each in self.past])
+        return project(rows, flat, margin=self.margin, eps=self.qp_eps)
 
     def end(self, model: Replicas) -> None:
         """Tell the extra direction where the weights went."""
