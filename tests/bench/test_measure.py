@@ -1,11 +1,12 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from gradcast.bench import measure
-from gradcast.bench.steps import NETWORKS, Scene, Timing
+from gradcast.bench.steps import Network, Scene, Timing
 from gradcast.bench.streams import Throughput
 from gradcast.environment import Place
 
@@ -24,8 +25,8 @@ class FewStreams:
 
 @pytest.fixture
 def found(monkeypatch: pytest.MonkeyPatch) -> measure.Bench:
-    def small(network: object, task: int, place: Place, *, memories: int = 256, replicas: int = 1) -> Scene:
-        return Scene(NETWORKS["mlp"], task, place, memories=memories // 8, replicas=replicas)
+    def small(network: Network, task: int, place: Place, *, memories: int = 256, replicas: int = 1) -> Scene:
+        return Scene(replace(network, lived=1), task, place, memories=memories // 8, replicas=replicas)
 
     monkeypatch.setattr(measure, "Scene", small)
     monkeypatch.setattr(measure, "Streams", FewStreams)

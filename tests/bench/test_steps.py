@@ -1,9 +1,10 @@
 import time
+from dataclasses import replace
 
 import pytest
 import torch
 
-from gradcast.bench.steps import NETWORKS, Scene, time_steps
+from gradcast.bench.steps import NETWORKS, Drawer, Scene, time_steps
 from gradcast.environment import Place
 from tests.helpers import CPU
 
@@ -21,6 +22,15 @@ def test_every_past_task_has_full_memories_and_every_replica_sees_them() -> None
     assert [len(x) for x, _ in scene.past] == [12, 12]
     assert advance(0).shape == (2,)
     assert model.count == 2
+
+
+def test_the_weights_have_come_through_the_earlier_tasks() -> None:
+    network = replace(NETWORKS["mlp"], lived=30)
+    at = [Scene(network, task, PLACE, memories=12).module for task in (1, 2, 3)]
+    images, labels = Drawer(network, PLACE)(0, 300)
+    right = [float((module(images).argmax(1) == labels).double().mean()) for module in at]
+    assert right[0] < 0.3 < 0.5 < right[1]
+    assert not torch.equal(next(at[1].parameters()), next(at[2].parameters()))
 
 
 def test_timings_are_medians_of_both_kinds_of_steps_weighed_by_share(monkeypatch: pytest.MonkeyPatch) -> None:

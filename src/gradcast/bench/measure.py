@@ -73,7 +73,7 @@ def bench(device: str, data: Path, *, steps: int, replicas: Sequence[int], say: 
     """Steps, growth and streams; on a GPU the slim ResNet-18 too, in every arithmetic."""
     gpu = environment.choose_device(device).type == "cuda"
     kinds: list[tuple[str, Arithmetic]] = [("mlp", "float32")]
-    kinds += [("slim-resnet18", "float32"), ("slim-resnet18", "tf32"), ("slim-resnet18", "bf16")] if gpu else []
+    kinds += [("slim-resnet18", "tf32"), ("slim-resnet18", "bf16"), ("slim-resnet18", "float32")] if gpu else []
     comparisons: list[Comparison] = []
     growth: list[Growth] = []
     peak: dict[str, int] = {}

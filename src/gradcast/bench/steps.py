@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
 from gradcast.bench.classical import ClassicalGem
 from gradcast.capture import fastest
@@ -29,7 +28,6 @@ from gradcast.step import Step
 from gradcast.streams import scenarios
 
 TASKS, BATCH, MEMORIES, LR, MARGIN = 20, 10, 256, 0.1, 0.5
-SEASON = 200  # batches of past tasks that the weights have seen
 PAUSE = 0.2  # seconds in which threads that wait for work give up
 TURN = 10  # steps of one formulation before the other has its turn
 WARM_UP = 3  # steps before the clock: compilation, graph capture, caches
@@ -43,6 +41,7 @@ class Network:
     name: str
     shape: tuple[int, ...]
     heads: Heads
+    lived: int  # steps of each past task that its weights have seen
 
     def make(self) -> nn.Module:
         """With random weights."""
@@ -52,8 +51,8 @@ class Network:
 
 
 NETWORKS = {
-    "mlp": Network("mlp", (1, 28, 28), Heads(10)),
-    "slim-resnet18": Network("slim-resnet18", (3, 32, 32), Heads(5, TASKS, masked=True)),
+    "mlp": Network("mlp", (1, 28, 28), Heads(10), lived=100),
+    "slim-resnet18": Network("slim-resnet18", (3, 32, 32), Heads(5, TASKS, masked=True), lived=10),
 }
 
 
@@ -70,7 +69,7 @@ class Scene:
     """Task ``task`` (counted from 1) of a stream: full memories, batches to come; the same for both formulations.
 
     The tasks are rotations of scikit-learn's handwritten digits in the network's size and colour, and the weights have
-    been trained on the past a little, so that about as many gradients oppose each other as in a real stream.
+    come through the earlier ones with GEM, so that about as many gradients oppose each other as in a real stream.
     """
 
     def __init__(
@@ -80,7 +79,7 @@ class Scene:
         self.draw = Drawer(network, place)
         self.past = [self.draw(earlier, memories) for earlier in range(self.task)]
         self.coming = [self.draw(self.task, BATCH) for _ in range(200)]
-        self.module = _seasoned(network, self.task, place.device, place.dtype)
+        self.module = copy.deepcopy(_life(network, place.device).at(self.task)).to(place.dtype)
 
     def ours(self) -> tuple[Callable[[int], Tensor], Replicas]:
         """Our step, as a run takes it: batch number in, projected replicas out."""
@@ -104,19 +103,39 @@ class Scene:
         return Batch(x.expand(self.replicas, *x.shape), y.expand(self.replicas, *y.shape), task)
 
 
+class Life:
+    """The network on its way through a stream with GEM."""
+
+    def __init__(self, network: Network, device: torch.device) -> None:
+        self.network, self.draw = network, Drawer(network, Place(device, torch.float32))
+        with seeded(0, "bench"):
+            self.model = Replicas([network.make()], network.heads, device=device, dtype=torch.float32)
+        self.memory = TaskMemory(TASKS, MEMORIES)
+        self.advance = fastest(Step(self.model, Gem(self.memory, margin=MARGIN), LR))
+        self.begun: list[nn.Module] = []  # as it stood at the beginning of each task
+
+    def at(self, task: int) -> nn.Module:
+        """The network that has learned all tasks before this one."""
+        while len(self.begun) <= task:
+            if self.begun:
+                self._learn(len(self.begun) - 1)
+            self.begun.append(copy.deepcopy(self.model.modules[0]))
+        return self.begun[task]
+
+    def _learn(self, task: int) -> None:
+        for count in [BATCH] * self.network.lived + [MEMORIES]:
+            x, y = self.draw(task, count)
+            batch = Batch(x.unsqueeze(0), y.unsqueeze(0), task)
+            if count == BATCH:
+                self.advance(batch, None)
+            else:
+                self.memory.write(batch)  # full, whatever the steps have left there
+
+
 @cache
-def _seasoned(network: Network, past: int, device: torch.device, dtype: torch.dtype) -> nn.Module:
-    """A network that has seen some batches of its past tasks; made once for all scenes of a task."""
-    draw = Drawer(network, Place(device, dtype))
-    with seeded(0, "bench"):
-        module = network.make().to(device=device, dtype=dtype)
-    optimizer = torch.optim.SGD(module.parameters(), lr=LR)
-    for step in range(SEASON if past else 0):
-        x, y = draw(step % past, BATCH)
-        optimizer.zero_grad()
-        cross_entropy(module(x)[:, _columns(network, step % past)], y).backward()
-        optimizer.step()
-    return module
+def _life(network: Network, device: torch.device) -> Life:
+    """One for all scenes."""
+    return Life(network, device)
 
 
 def _columns(network: Network, task: int) -> slice:

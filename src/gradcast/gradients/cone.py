@@ -11,12 +11,12 @@ tensors live.
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
-from torch.nn.functional import pad
 
 from gradcast.errors import GradcastError
 from gradcast.passes.kernels import installed
 
-PIECE = 4096  # numbers of a gradient that are multiplied at once
+PIECE = 4096  # numbers of a gradient that a GPU multiplies at once
+HALVES = 2  # and a host, whose cores take one each
 
 
 def project(
@@ -49,15 +49,17 @@ def _products(
 ) -> tuple[Float[Tensor, "n t t"], Float[Tensor, "n t"]]:
     """``G G'`` and ``G g`` in one product, in float64.
 
-    On a GPU it is cut into pieces of the parameters: a product of few long rows would keep few of its programs busy.
+    The parameters are cut into pieces: a product of few long rows would keep few cores busy.
     """
-    size, wide = rows.shape[1], torch.cat([rows, gradient.unsqueeze(1)], dim=1).double()
-    if rows.is_cuda:
-        pieces = -(-wide.shape[2] // PIECE)
-        wide = pad(wide, (0, pieces * PIECE - wide.shape[2])).unflatten(-1, (pieces, PIECE)).transpose(1, 2)
-        products = (wide.contiguous() @ wide.mT).sum(1)
-    else:
-        products = wide @ wide.mT
+    count, size, length = rows.shape
+    pieces = -(-length // PIECE) if rows.is_cuda else HALVES
+    piece = -(-length // (pieces * 64)) * 64  # whole lines of memory
+    wide = rows.new_empty(count, size + 1, pieces * piece, dtype=torch.float64)
+    wide[:, :size, :length] = rows
+    wide[:, size, :length] = gradient
+    wide[:, :, length:] = 0
+    cut = wide.unflatten(-1, (pieces, piece)).transpose(1, 2)
+    products = (cut @ cut.mT).sum(1)
     return products[:, :size, :size], products[:, :size, size]
 
 
