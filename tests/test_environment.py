@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -50,3 +53,27 @@ def test_arithmetic_of_a_gpu_needs_one(arithmetic: Arithmetic) -> None:
 
 def test_free_memory_is_a_plausible_number() -> None:
     assert 1 << 26 < free_memory(torch.device("cpu")) < 1 << 50
+
+
+FAULTS = """
+import resource, sys, torch
+from gradcast.environment import keep_freed_memory
+if sys.argv[1] == "keep":
+    keep_freed_memory()
+def turn():  # activations of a pass: many blocks at once, then none
+    blocks = [torch.ones(1 << 22) for _ in range(8)]
+turn()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(5):
+    turn()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc's allocator is adjusted, others are left as they are")
+def test_kept_memory_is_not_faulted_in_again() -> None:
+    faults = {
+        how: int(subprocess.run([sys.executable, "-c", FAULTS, how], capture_output=True, check=True, text=True).stdout)
+        for how in ("keep", "leave")
+    }
+    assert faults["keep"] < faults["leave"] / 10

@@ -125,4 +125,4 @@ def test_step_is_plain_descent() -> None:
     model = replicas(2)
     before, gradient = model.theta.clone(), torch.randn_like(model.theta)
     model.step(gradient, 0.1)
-    assert torch.equal(model.theta, before - 0.1 * gradient)
+    assert torch.allclose(model.theta, before - 0.1 * gradient, rtol=1e-14, atol=0)

@@ -13,7 +13,7 @@ import gradcast
 from gradcast import datacli, specfile
 from gradcast.console import ProgressDisplay, print_results
 from gradcast.datacli import DataOption, data_folder
-from gradcast.environment import use_threads
+from gradcast.environment import keep_freed_memory, use_threads
 from gradcast.errors import GradcastError
 from gradcast.result import RowResult
 from gradcast.run import run as run_spec
@@ -60,6 +60,7 @@ def run(
         typer.echo(specfile.dump(spec), nl=False)
         return
     use_threads(threads)
+    keep_freed_memory()
     errors = Console(stderr=True)
     with ProgressDisplay(errors) as display:
         directory, results = run_spec(spec, out=out, data=data_folder(data), device=device, display=display)
@@ -122,6 +123,7 @@ def bench(
     from gradcast.bench import measure  # a quarter of a second that no other command needs
 
     use_threads(threads)
+    keep_freed_memory()
     counts = _counts(replicas)
     errors = Console(stderr=True)
     with errors.status("") as status:

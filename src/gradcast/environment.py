@@ -1,5 +1,6 @@
 """Where a run happened: versions, machine, commit. Recorded beside every result."""
 
+import ctypes
 import os
 import platform
 import subprocess
@@ -17,6 +18,7 @@ from gradcast.errors import GradcastError
 # float64 and float32: weights and every product. tf32: float32, but products of a GPU round their factors to TF32.
 # bf16: weights and sums in float32, images to logits and back in bfloat16 (GPU).
 Arithmetic = Literal["float32", "float64", "tf32", "bf16"]
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # <malloc.h>
 PACKAGES = ("gradcast", "torch", "numpy", "scipy", "scikit-learn", "pillow", "pydantic")
 
 
@@ -71,6 +73,16 @@ def use_threads(count: int | None) -> int:
     torch.set_num_threads(chosen)
     threadpool_limits(1, user_api="blas")
     return chosen
+
+
+def keep_freed_memory() -> None:
+    """Let the C library keep what tensors give back: it would return it to the system and fault it in anew each step.
+
+    Blocks beyond its largest threshold (32 MB) still come and go. Elsewhere than with glibc nothing happens.
+    """
+    if sys.platform == "linux" and (adjust := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
+        adjust(M_MMAP_THRESHOLD, 32 << 20)
+        adjust(M_TRIM_THRESHOLD, 1 << 30)
 
 
 def describe(device: torch.device) -> dict[str, object]:

@@ -11,7 +11,7 @@ from gradcast.data.images import Images
 from gradcast.replicas import Replicas
 from gradcast.streams.scale import Scale
 
-CHUNK = {"cpu": 2_000, "cuda": 10_000}  # images a forward pass: what a cache holds, what keeps a GPU busy
+CHUNK = {"cpu": 100, "cuda": 10_000}  # images a forward pass: what a cache holds, what keeps a GPU busy
 
 
 class Evaluator:

@@ -109,7 +109,7 @@ class Replicas:
     ) -> None:
         """Plain SGD; ``made_of`` says what the gradient is made of, but for the replicas where it was ``changed``."""
         kept = self.kept if self.kept is not None and self.kept.version == self.theta._version else None
-        self.theta -= lr * gradient
+        self.theta.sub_(gradient, alpha=lr)
         if kept is not None:
             kept.move(self.theta, lr, made_of, changed)
 
@@ -133,7 +133,8 @@ class Replicas:
     @torch.no_grad()
     def classify(self, x: Float[Tensor, "n *shape"], tasks: Int[Tensor, " n"]) -> Int[Tensor, "r n"]:
         """Predicted class inside each image's task, for images all replicas share; nothing is updated."""
-        return torch.stack([self.heads.columns_at(module(x), tasks).argmax(-1) for module in self.modules])
+        images = folded.channels_last(x)
+        return torch.stack([self.heads.columns_at(module(images), tasks).argmax(-1) for module in self.modules])
 
     @cached_property
     def modules(self) -> list[nn.Module]:

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
+from torch.nn.functional import pad
 
 
 @dataclass(frozen=True)
@@ -40,36 +41,41 @@ class Factors:
         first = self.layers[0].x
         whole = first.new_empty(*first.shape[:2], self.size)
         for layer in self.layers:
-            whole[..., layer.weight] = (layer.d.mT.flatten(0, 1) @ layer.x.flatten(0, 1)).view(*first.shape[:2], -1)
+            whole[..., layer.weight] = (layer.d.flatten(0, 1).mT @ layer.x.flatten(0, 1)).view(*first.shape[:2], -1)
             if layer.bias is not None:
                 whole[..., layer.bias] = layer.d.sum(2)
         return whole
 
     def inner(self, others: Sequence["Factors"]) -> Float[Tensor, "r k"]:
         """Inner products of every pass's gradient with the sum of the others', without forming any of them."""
-        total: Tensor | int = 0
-        for index, layer in enumerate(self.layers):
-            d = _side_by_side([other.layers[index].d for other in others])
-            alike = self.alike(others) if index == 0 else layer.x.flatten(1, 2) @ _others_x(others, index).mT
-            if layer.bias is not None:
-                alike = alike + 1  # a bias is the weight of an input that is always one
-            pairs = alike * (layer.d.flatten(1, 2) @ d.mT)
-            total = total + pairs.sum(-1).view(layer.x.shape[:3]).sum(-1)
-        return torch.as_tensor(total)
+        total: Tensor = self.alike(others, 0) * self._slopes(others, 0)
+        for index in range(1, len(self.layers)):
+            total.addcmul_(self.alike(others, index), self._slopes(others, index))
+        passes, images = self.layers[0].x.shape[1:3]
+        return total.sum(-1).view(-1, passes, images).sum(-1)
 
-    def alike(self, others: Sequence["Factors"]) -> Float[Tensor, "r n b"]:
-        """Inner products of the first layer's inputs with the others': the dearest part, kept for who asks again."""
-        if self.met.get("others") is not others:
-            self.met["others"] = others
-            self.met["products"] = self.layers[0].x.flatten(1, 2) @ _others_x(others, 0).mT
-        found: Tensor = self.met["products"]
+    def _slopes(self, others: Sequence["Factors"], index: int) -> Float[Tensor, "r n b"]:
+        return self.layers[index].d.flatten(1, 2) @ _side_by_side([other.layers[index].d for other in others]).mT
+
+    def alike(self, others: Sequence["Factors"], index: int) -> Float[Tensor, "r n b"]:
+        """Inner products of a layer's inputs with the others'; the first layer's, the dearest, are kept.
+
+        A bias is the weight of an input that is always one.
+        """
+        if index == 0 and self.met.get("others") is others:
+            kept: Tensor = self.met["products"]
+            return kept
+        layer = self.layers[index]
+        found = layer.x.flatten(1, 2) @ _side_by_side([other.layers[index].x for other in others]).mT
+        found = found if layer.bias is None else found.add_(1)
+        if index == 0:
+            self.met.update(others=others, products=found)
         return found
 
     def response(self, others: Sequence["Factors"]) -> Float[Tensor, "r n o"]:
         """What the first layer's outputs would change by, were the others' gradient added to its weights."""
         d = _side_by_side([other.layers[0].d for other in others])
-        alike = self.alike(others)
-        return (alike if self.layers[0].bias is None else alike + 1) @ d
+        return self.alike(others, 0) @ d
 
     def of(self, replicas: Bool[Tensor, " r"]) -> "Factors":
         """Those of some replicas."""
@@ -83,13 +89,8 @@ class Factors:
         return Factors(tuple(gone), self.size, self.first)
 
 
-def _others_x(others: Sequence[Factors], index: int) -> Float[Tensor, "r b i"]:
-    return _side_by_side([other.layers[index].x for other in others])
-
-
 def _side_by_side(parts: list[Tensor]) -> Float[Tensor, "r b n"]:
     """All images of some passes, and blank ones up to a multiple of sixteen: products are fastest there."""
     blank = -sum(part.shape[1] * part.shape[2] for part in parts) % 16
-    joined = [part.flatten(1, 2) for part in parts]
-    zeros = [joined[0].new_zeros(len(joined[0]), blank, joined[0].shape[2])] if blank else []
-    return torch.cat([*joined, *zeros], dim=1)
+    joined = parts[0].flatten(1, 2) if len(parts) == 1 else torch.cat([part.flatten(1, 2) for part in parts], dim=1)
+    return pad(joined, (0, 0, 0, blank)) if blank else joined

@@ -29,11 +29,14 @@ class UnfoldableError(Exception):
 
 def outputs(module: nn.Module, weights: Stacked, buffers: Stacked, x: Tensor) -> Float[Tensor, "n c"]:
     """The network's outputs for ``x [R * K * M, *shape]`` with ``weights [R, K, ...]``; ``buffers [R, ...]`` change."""
-    if x.is_cuda and x.dim() == 4:
-        x = x.contiguous(memory_format=torch.channels_last)
     with Folding(module, weights, buffers):
-        found: Tensor = module(x)
+        found: Tensor = module(channels_last(x))
     return found
+
+
+def channels_last(x: Float[Tensor, "n *shape"]) -> Float[Tensor, "n *shape"]:
+    """Images with the channels of a pixel side by side, as convolutions like them best on GPUs and hosts."""
+    return x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x
 
 
 @dataclass(frozen=True)

@@ -25,35 +25,40 @@ class NormRelu(Function):
         ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, skip: Tensor | None, eps: float, relu: bool
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Output, mean and variance."""
-        images = _by_pass(x, weight).to(weight.dtype)
-        var, mean = torch.var_mean(images, _summed(images), correction=0)
-        rstd = (var + eps).rsqrt()
-        scale = weight * rstd
-        y = (
-            torch.addcmul(_beside(bias - mean * scale, images), images, _beside(scale, images))
-            .to(x.dtype)
-            .view(x.shape)
-        )
+        groups, y = weight.shape[0] * weight.shape[1], torch.empty_like(x)
+        own = zip(x.chunk(groups), y.chunk(groups), weight.flatten(0, 1), bias.flatten(0, 1), strict=True)
+        mean, rstd = [], []
+        for images, out, scale, shift in own:
+            found, centre, inverse = torch.native_batch_norm(images, scale, shift, None, None, True, 0.0, eps)
+            out.copy_(found)
+            mean.append(centre)
+            rstd.append(inverse)
         y = y if skip is None else y.add_(skip)
         y = y.relu_() if relu else y
-        ctx.save_for_backward(x, y if relu else None, weight, mean, rstd)
-        ctx.with_skip = skip is not None
-        ctx.mark_non_differentiable(mean, var)
-        return y, mean, var
+        ctx.save_for_backward(x, y if relu else None, weight, *mean, *rstd)
+        ctx.with_skip, ctx.eps = skip is not None, eps
+        means, var = torch.stack(mean).view_as(weight), torch.stack(rstd).view_as(weight).pow(-2).sub_(eps)
+        ctx.mark_non_differentiable(means, var)
+        return y, means, var
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         """Through the statistics every image's gradient depends on all images of its pass."""
-        x, y, weight, mean, rstd = ctx.saved_tensors
+        x, y, weight, *moments = ctx.saved_tensors
         dy = dy if y is None else torch.where(y > 0, dy, 0.0)
-        slopes = _by_pass(dy, weight).to(weight.dtype)
-        normal = (_by_pass(x, weight) - _beside(mean, slopes)) * _beside(rstd, slopes)
-        dbias = slopes.sum(_summed(slopes))
-        dweight = (slopes * normal).sum(_summed(slopes))
-        count = x.numel() // mean.numel()
-        dx = slopes - _beside(dbias / count, slopes) - normal * _beside(dweight / count, slopes)
-        dx = (dx * _beside(weight * rstd, slopes)).to(x.dtype).view(x.shape)
-        return dx, dweight, dbias, dy if ctx.with_skip else None, None, None
+        groups, dx = len(moments) // 2, torch.empty_like(x)
+        mean, rstd = moments[:groups], moments[groups:]
+        own = zip(x.chunk(groups), dy.chunk(groups), dx.chunk(groups), weight.flatten(0, 1), mean, rstd, strict=True)
+        dweight, dbias = [], []
+        for images, slopes, out, scale, centre, inverse in own:
+            found, tilt, shift = torch.ops.aten.native_batch_norm_backward.default(
+                slopes, images, scale, None, None, centre, inverse, True, ctx.eps, [True, True, True]
+            )
+            out.copy_(found)
+            dweight.append(tilt)
+            dbias.append(shift)
+        stacked = [torch.stack(each).view_as(weight) for each in (dweight, dbias)]
+        return dx, *stacked, dy if ctx.with_skip else None, None, None
 
 
 def norm_relu(
@@ -116,11 +121,6 @@ def _weights(passes: int, momentum: float, dtype: torch.dtype, device: torch.dev
 def _by_pass(x: Tensor, weight: Tensor) -> Tensor:
     images: Tensor = x.unflatten(0, (*weight.shape[:2], -1))
     return images
-
-
-def _summed(images: Tensor) -> tuple[int, ...]:
-    """All axes of ``[R, K, M, C, *S]`` but replica, pass and channel."""
-    return (2, *range(4, images.dim()))
 
 
 def _beside(moments: Moments, images: Tensor) -> Tensor:
