@@ -48,7 +48,7 @@ def test_labels_say_learner_and_signal() -> None:
 
 
 def test_presets_exist() -> None:
-    assert set(presets()) == {"digits", "mnist-r", "mnist-p"}
+    assert set(presets()) == {"digits", "mnist-r", "mnist-p", "icifar100-resnet-gem", "icifar100-resnet-dcl"}
 
 
 def test_every_labelled_dataset_is_a_source_and_every_dataset_a_pool() -> None:

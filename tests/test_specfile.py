@@ -9,8 +9,21 @@ from gradcast.errors import GradcastError
 from gradcast.spec import DclSpec, FinetuneSpec, GemSpec, NoSignalSpec, PredictedSpec, Spec
 from gradcast.specfile import dump, load, parse, presets
 
+IMAGES = [name for name in presets() if name.startswith("icifar100")]
 
-@pytest.mark.parametrize("name", presets())
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_image_presets_have_the_controls_that_explain_the_method(name: str) -> None:
+    base, predicted, matched, forward_only, frozen = (row.setting for row in load(name).rows)
+    assert isinstance(base.signal, NoSignalSpec)
+    assert (predicted.pool.scale, matched.pool.scale) == ("reference", "labelled")
+    assert matched.model_copy(update={"pool": predicted.pool}) == predicted
+    changes = {"alpha": (forward_only, 0.0), "directions": (frozen, "frozen")}
+    for key, (control, value) in changes.items():
+        assert control == predicted.model_copy(update={"signal": predicted.signal.model_copy(update={key: value})})
+
+
+@pytest.mark.parametrize("name", sorted(presets().keys() - IMAGES))
 def test_presets_compare_base_predicted_and_random(name: str) -> None:
     spec = load(name)
     assert spec.name == name

@@ -3,8 +3,9 @@ from dataclasses import replace
 
 import pytest
 import torch
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from gradcast.bench.steps import NETWORKS, Drawer, Scene, time_steps
+from gradcast.bench.steps import NETWORKS, AsReleased, Drawer, Scene, time_steps
 from gradcast.environment import Place
 from tests.helpers import CPU
 
@@ -31,6 +32,17 @@ def test_the_weights_have_come_through_the_earlier_tasks() -> None:
     right = [float((module(images).argmax(1) == labels).double().mean()) for module in at]
     assert right[0] < 0.3 < 0.5 < right[1]
     assert not torch.equal(next(at[1].parameters()), next(at[2].parameters()))
+
+
+def test_as_released_numpy_has_its_threads_for_its_turns_alone() -> None:
+    def threads(_: int) -> bool:
+        seen.append({pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"})
+        return False
+
+    seen: list[set[int]] = []
+    with threadpool_limits(1, user_api="blas"):
+        time_steps(PLACE, 1, AsReleased(threads), threads)
+    assert seen == [{torch.get_num_threads()}] * 4 + [{1}] * 4
 
 
 def test_timings_are_medians_of_both_kinds_of_steps_weighed_by_share(monkeypatch: pytest.MonkeyPatch) -> None:

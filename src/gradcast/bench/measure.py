@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gradcast import environment
-from gradcast.bench.steps import MEMORIES, NETWORKS, TASKS, Scene, Timing, difference, time_as_released, time_steps
+from gradcast.bench.steps import MEMORIES, NETWORKS, TASKS, AsReleased, Scene, Timing, difference, time_steps
 from gradcast.bench.streams import Streams, Throughput
 from gradcast.environment import Arithmetic, Place, choose_place
 
@@ -99,8 +99,8 @@ def bench(device: str, data: Path, *, steps: int, replicas: Sequence[int], say: 
 
 def _compare(network: str, dtype: Arithmetic, task: int, place: Place, steps: int) -> Comparison:
     scene = Scene(NETWORKS[network], task, place)
-    pinned, ours = time_steps(place, steps, scene.classical()[0], scene.ours()[0])
-    released = time_as_released(place, steps, scene.classical()[0])
+    formulations = AsReleased(scene.classical()[0]), scene.classical()[0], scene.ours()[0]
+    released, pinned, ours = time_steps(place, steps, *formulations)
     return Comparison(network, dtype, task, released, pinned, ours)
 
 

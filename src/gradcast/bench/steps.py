@@ -2,7 +2,8 @@
 
 import copy
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from statistics import median
@@ -167,20 +168,31 @@ def time_steps(place: Place, steps: int, *advances: Advance) -> list[Timing]:
     each: list[list[tuple[float, bool]]] = [[] for _ in advances]
     for start in range(0, WARM_UP + steps, TURN):
         for seen, advance in zip(each, advances, strict=True):
-            for index in range(start, min(start + TURN, WARM_UP + steps)):
-                begun = time.perf_counter()
-                projected = advance(index)
-                _wait(place)
-                seen.append((1000 * (time.perf_counter() - begun), bool(torch.as_tensor(projected).any())))
+            with advance.threads() if isinstance(advance, AsReleased) else nullcontext():
+                for index in range(start, min(start + TURN, WARM_UP + steps)):
+                    begun = time.perf_counter()
+                    projected = advance(index)
+                    _wait(place)
+                    seen.append((1000 * (time.perf_counter() - begun), bool(torch.as_tensor(projected).any())))
     return [_timing(seen[WARM_UP:]) for seen in each]
 
 
-def time_as_released(place: Place, steps: int, advance: Advance) -> Timing:
+@dataclass(frozen=True)
+class AsReleased:
     """With all the threads that numpy takes if nobody holds it back: they and torch's stand in each other's way."""
-    with threadpool_limits(torch.get_num_threads(), user_api="blas"):
-        (found,) = time_steps(place, steps, advance)
-    time.sleep(PAUSE)
-    return found
+
+    advance: Advance
+
+    def __call__(self, index: int) -> Tensor | bool:
+        """A step."""
+        return self.advance(index)
+
+    @contextmanager
+    def threads(self) -> Iterator[None]:
+        """For a turn of steps."""
+        with threadpool_limits(torch.get_num_threads(), user_api="blas"):
+            yield
+        time.sleep(PAUSE)
 
 
 def _timing(seen: Sequence[tuple[float, bool]]) -> Timing:
