@@ -11,6 +11,7 @@ tensors live.
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
+from torch.nn.functional import pad
 
 from gradcast.errors import GradcastError
 from gradcast.passes.kernels import installed
@@ -51,14 +52,12 @@ def _products(
 
     The parameters are cut into pieces: a product of few long rows would keep few cores busy.
     """
-    count, size, length = rows.shape
-    pieces = -(-length // PIECE) if rows.is_cuda else HALVES
-    piece = -(-length // (pieces * 64)) * 64  # whole lines of memory
-    wide = rows.new_empty(count, size + 1, pieces * piece, dtype=torch.float64)
-    wide[:, :size, :length] = rows
-    wide[:, size, :length] = gradient
-    wide[:, :, length:] = 0
-    cut = wide.unflatten(-1, (pieces, piece)).transpose(1, 2)
+    size, length = rows.shape[1:]
+    pieces, line = (-(-length // PIECE), 64) if rows.is_cuda else (HALVES, 1)
+    wide = torch.cat([rows, gradient.unsqueeze(1)], dim=1).double()
+    if missing := -length % (pieces * line):
+        wide = pad(wide, (0, missing))
+    cut = wide.unflatten(-1, (pieces, -1)).transpose(1, 2)
     products = (cut @ cut.mT).sum(1)
     return products[:, :size, :size], products[:, :size, size]
 
