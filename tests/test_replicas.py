@@ -7,7 +7,9 @@ from torch.nn.functional import cross_entropy
 
 from gradcast.heads import Heads
 from gradcast.networks.mlp import MLP
-from gradcast.replicas import Replicas
+from gradcast.passes.noise import Noise
+from gradcast.randomness import seeded, torch_generator
+from gradcast.replicas import Replicas, Statistics
 from tests.helpers import CPU, batch, flat, replicas
 
 
@@ -126,3 +128,42 @@ def test_step_is_plain_descent() -> None:
     before, gradient = model.theta.clone(), torch.randn_like(model.theta)
     model.step(gradient, 0.1)
     assert torch.allclose(model.theta, before - 0.1 * gradient, rtol=1e-14, atol=0)
+
+
+def dropping(*seeds: int) -> Replicas:
+    modules: list[nn.Module] = []
+    for seed in seeds:
+        with seeded(seed, "model"):
+            body = [nn.Conv2d(2, 4, 3, padding=1), nn.BatchNorm2d(4), nn.Dropout2d(0.4), nn.Flatten(), nn.Dropout(0.3)]
+            modules.append(nn.Sequential(*body, nn.Linear(64, 3)))
+    noise = Noise([torch_generator(seed, "dropout") for seed in seeds])
+    return Replicas(modules, Heads(3), device=CPU, dtype=torch.float64, noise=noise)
+
+
+def test_what_a_replica_drops_does_not_depend_on_who_trains_beside_it() -> None:
+    x = torch.randn(4, 4, 2, 4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    y, tasks = torch.tensor([[[0, 1, 2, 0]] * 2]), torch.tensor([0, 1])
+    found = []
+    for seeds in ((5,), (1, 5, 9)):
+        model, own = dropping(*seeds), seeds.index(5)
+        past = model.recall(x[:2].expand(len(seeds), -1, -1, -1, -1, -1), y.expand(len(seeds), -1, -1), tasks)
+        z = model.forward(x[2:3].expand(len(seeds), -1, -1, -1, -1), 0).z
+        found.append(torch.cat([past.rows()[own].flatten(), z[own].flatten()]))
+    torch.testing.assert_close(found[1], found[0], rtol=1e-9, atol=1e-12)
+    model = dropping(5)
+    passes = [model.forward(x[:1], 0).z for _ in range(2)]
+    assert not torch.allclose(*passes)
+
+
+@pytest.mark.parametrize("statistics", ["update", "separate", "frozen"])
+def test_memories_pass_under_the_policy_that_is_asked_for(statistics: Statistics) -> None:
+    model = replicas(2, norm="batch")
+    model.forward(batch(model, seed=1).x, 0)
+    alone = [own_module(model, r).train(statistics != "frozen") for r in range(2)]
+    before = {name: buffer.clone() for name, buffer in model.buffers.items()}
+    data = batch(model, seed=2)
+    past = model.recall(data.x.unsqueeze(1), data.y.unsqueeze(1), torch.tensor([0]), statistics=statistics)
+    expected = torch.stack([loss_gradient(module, data.x[r], data.y[r]) for r, module in enumerate(alone)])
+    torch.testing.assert_close(past.rows().squeeze(1), expected, rtol=1e-9, atol=1e-12)
+    unchanged = all(torch.equal(buffer, before[name]) for name, buffer in model.buffers.items())
+    assert unchanged == (statistics != "update")

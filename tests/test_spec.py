@@ -47,8 +47,11 @@ def test_labels_say_learner_and_signal() -> None:
     assert labels == ["DCL", "DCL + predicted gradients", "DCL + random directions"]
 
 
+IMAGES = [f"icifar100-{name}" for name in ("resnet-gem", "resnet-dcl", "effnet-gem", "effnet-dcl", "effnetlite-gem")]
+
+
 def test_presets_exist() -> None:
-    assert set(presets()) == {"digits", "mnist-r", "mnist-p", "icifar100-resnet-gem", "icifar100-resnet-dcl"}
+    assert set(presets()) == {"digits", "mnist-r", "mnist-p", *IMAGES}
 
 
 def test_every_labelled_dataset_is_a_source_and_every_dataset_a_pool() -> None:

@@ -1,12 +1,11 @@
 """From a specification's names to the objects they mean; the one place that knows them all."""
 
-import math
 from collections.abc import Sequence
 
 from torch import nn
 
 from gradcast.core import Learner, Signal
-from gradcast.data.images import Pixels, Shape, Source, convert, fingerprint
+from gradcast.data.images import Pixels, Source, convert, fingerprint
 from gradcast.data.load import Shelf, load_folder, load_pool, load_source
 from gradcast.data.patches import patches
 from gradcast.environment import Place
@@ -17,7 +16,8 @@ from gradcast.heads import Heads
 from gradcast.learners import Finetune, Gem, dcl
 from gradcast.loop import Loop
 from gradcast.memory import TaskMemory
-from gradcast.networks import MLP, SlimResNet18
+from gradcast.models import ModelSpec, network
+from gradcast.passes.noise import Noise
 from gradcast.randomness import seeded, torch_generator
 from gradcast.replicas import Replicas
 from gradcast.signals import Draws, Predicted
@@ -28,14 +28,11 @@ from gradcast.spec import (
     FinetuneSpec,
     FolderSpec,
     GemSpec,
-    MlpSpec,
-    ModelSpec,
     NoSignalSpec,
     PatchesSpec,
     PoolSpec,
     PredictedSpec,
     Setting,
-    SlimResNetSpec,
     StreamSpec,
 )
 from gradcast.step import Step
@@ -106,9 +103,9 @@ def loop(
     """Everything one row needs, for all seeds at once."""
     policy = setting.policy
     columns = heads(setting, stream)
-    if setting.model.name != "mlp" or setting.model.norm == "batch":
-        _check_batches(setting, stream)
     replicas = model(setting.model, stream, columns, seeds, place)
+    if any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in replicas.module.modules()):
+        _check_batches(setting, stream)
     found = signal(setting, stream.width, seeds, place)
     step = Step(replicas, learner(setting, len(stream.tasks)), setting.learner.lr, found, policy)
     draws = Draws(pool, policy, seeds) if found is not None and pool is not None else None
@@ -121,21 +118,8 @@ def model(spec: ModelSpec, stream: Stream, heads: Heads, seeds: Sequence[int], p
     for seed in seeds:
         with seeded(seed, "model"):
             modules.append(network(spec, stream.shape, heads.outputs))
-    return Replicas(modules, heads, device=place.device, dtype=place.dtype, inner=place.inner)
-
-
-def network(spec: ModelSpec, shape: Shape, outputs: int) -> nn.Module:
-    """One network for images of this shape."""
-    match spec:
-        case MlpSpec():
-            return MLP([math.prod(shape), *spec.hidden, outputs], norm=spec.norm)
-        case SlimResNetSpec():
-            if min(shape[1:]) < 8:
-                raise GradcastError(
-                    f"the slim ResNet-18 needs images of 8 x 8 pixels or more, not {shape[1]} x {shape[2]}; "
-                    "set stream.size or model.name=mlp"
-                )
-            return SlimResNet18(spec.width, outputs, channels=shape[0])
+    noise = Noise([torch_generator(seed, "dropout", device=place.device) for seed in seeds])
+    return Replicas(modules, heads, device=place.device, dtype=place.dtype, inner=place.inner, noise=noise)
 
 
 def learner(setting: Setting, tasks: int) -> Learner:
@@ -143,11 +127,18 @@ def learner(setting: Setting, tasks: int) -> Learner:
     match setting.learner:
         case FinetuneSpec():
             return Finetune()
-        case GemSpec(memory=memory, margin=margin, qp_eps=qp_eps):
-            return Gem(TaskMemory(tasks, memory), margin=margin, qp_eps=qp_eps)
-        case DclSpec() as spec:
+        case GemSpec() as spec:
             memories = TaskMemory(tasks, spec.memory)
-            return dcl(memories, interval=spec.interval, sign=spec.sign, margin=spec.margin, qp_eps=spec.qp_eps)
+            return Gem(memories, margin=spec.margin, qp_eps=spec.qp_eps, batchnorm=spec.batchnorm)
+        case DclSpec() as spec:
+            return dcl(
+                TaskMemory(tasks, spec.memory),
+                interval=spec.interval,
+                sign=spec.sign,
+                margin=spec.margin,
+                qp_eps=spec.qp_eps,
+                batchnorm=spec.batchnorm,
+            )
 
 
 def signal(setting: Setting, classes: int, seeds: Sequence[int], place: Place) -> Signal | None:

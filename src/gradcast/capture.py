@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from gradcast.core import Batch, Metrics, Unlabelled
+from gradcast.errors import GradcastError
 from gradcast.step import Step
 
 Advance = Callable[[Batch, Unlabelled | None], Metrics]
@@ -59,7 +60,7 @@ class Captured:
             self.seen.clear()
             self.recordings.clear()
         self.step.prepare(batch, unlabelled)
-        if key not in self.seen:
+        if key not in self.seen or not self.step.model.capturable:
             self.seen.add(key)
             return self.step.advance(batch, unlabelled)
         if key not in self.recordings:
@@ -70,8 +71,16 @@ class Captured:
         own = Batch(batch.x.clone(), batch.y.clone(), batch.task)
         extra = None if unlabelled is None else Unlabelled(unlabelled.x.clone(), unlabelled.used.clone())
         graph = torch.cuda.CUDAGraph()
+        for generator in self.step.model.noise.generators:
+            graph.register_generator_state(generator)
         torch.cuda.synchronize()
-        with torch.cuda.graph(graph):
-            metrics = self.step.advance(own, extra)
-            values = torch.stack([value.double() for value in metrics.values()])
+        try:
+            with torch.cuda.graph(graph):
+                metrics = self.step.advance(own, extra)
+                values = torch.stack([value.double() for value in metrics.values()])
+        except RuntimeError as error:
+            raise GradcastError(
+                f"the step cannot be captured as a CUDA graph ({str(error).splitlines()[0]}): the network's forward "
+                "may not look at numbers on the host, as .item(), print or an if do; change it, or use --device cpu"
+            ) from None
         return Recording(graph, own, extra, list(metrics), values)

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from gradcast import build
 from gradcast.environment import Place, free_memory
+from gradcast.models import network
 from gradcast.spec import FinetuneSpec, Setting
 from gradcast.streams.stream import Stream
 
@@ -24,14 +25,14 @@ def together(setting: Setting, stream: Stream, seeds: Sequence[int], place: Plac
 def replica_bytes(setting: Setting, stream: Stream, place: Place) -> int:
     """What one replica takes in the last task's steps, where the memories of all earlier tasks pass at once."""
     heads = build.heads(setting, stream)
-    network = build.network(setting.model, stream.shape, heads.outputs)
-    weights = sum(parameter.numel() for parameter in network.parameters())
+    made = network(setting.model, stream.shape, heads.outputs)
+    weights = sum(parameter.numel() for parameter in made.parameters())
     kept = 0 if isinstance(setting.learner, FinetuneSpec) else setting.learner.memory
     past = len(stream.tasks) - 1 if kept else 0
     wide, inner = torch.finfo(place.dtype).bits // 8, torch.finfo(place.inner or place.dtype).bits // 8
     pixels = stream.shape[0] * stream.shape[1] * stream.shape[2]
     images = past * kept + setting.stream.batch + setting.policy.batch
-    activations = 5 * images * activation_numbers(network, stream.shape) * inner // 4  # and the gradient under way
+    activations = 5 * images * activation_numbers(made, stream.shape) * inner // 4  # and the gradient under way
     rows = (past + 2) * weights * (2 * wide + 8)  # memory gradients, put together, and in float64 for the projection
     return 2 * len(stream.tasks) * kept * pixels * wide + activations + rows + 8 * weights * wide
 

@@ -1,7 +1,8 @@
 """R copies of one network that train together: flat weights ``[R, P]``, stacked buffers, one forward pass for all."""
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain
@@ -12,13 +13,16 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.autograd import Function
 
+from gradcast.errors import GradcastError
 from gradcast.gradients.entropy import cross_entropy
 from gradcast.gradients.gradient import Gradient, PastGradients
 from gradcast.heads import Heads
-from gradcast.passes import folded
+from gradcast.passes import folded, one_by_one
 from gradcast.passes.choice import Outputs, choose, only_linear
 from gradcast.passes.factors import Factor, Factors
 from gradcast.passes.kept import Kept
+from gradcast.passes.noise import Noise
+from gradcast.randomness import torch_generator
 
 # What BatchNorm does in a pass. update: batch statistics, folded into the running ones (the reference, everywhere).
 # separate: batch statistics, running ones untouched. frozen: normalise with the running statistics, untouched.
@@ -40,8 +44,10 @@ class Replicas:
         device: torch.device,
         dtype: torch.dtype,
         inner: torch.dtype | None = None,
+        noise: Noise | None = None,
     ) -> None:
         self.heads = heads
+        self.noise = noise or Noise([torch_generator(r, "dropout", device=device) for r in range(len(modules))])
         self.inner = inner or dtype  # arithmetic between images and logits
         self.module = modules[0].to(device=device, dtype=dtype)  # the architecture; its own weights are never used
         self.names = [name for name, _ in self.module.named_parameters()]
@@ -66,6 +72,11 @@ class Replicas:
         """Number of replicas."""
         return self.theta.shape[0]
 
+    @property
+    def capturable(self) -> bool:
+        """Whether a step may become a CUDA graph, as far as the network is concerned."""
+        return self.outputs is not one_by_one.outputs
+
     def parameters(self, theta: Float[Tensor, "*any p"]) -> dict[str, Tensor]:
         """Views of flat weights under the network's own names."""
         pieces = Pieces.apply(theta, self.sizes) if theta.requires_grad else theta.split(self.sizes, -1)  # type: ignore[no-untyped-call]
@@ -85,12 +96,8 @@ class Replicas:
         """A training pass; replicas outside ``used`` keep their running statistics."""
         self._train(statistics != "frozen")
         updating = _updating(statistics, used, self.theta)
-        before = {} if updating is None else {name: buffer.clone() for name, buffer in self.buffers.items()}
-        y, backward = self._pass(x.unsqueeze(1))
-        for name, old in before.items():
-            assert updating is not None
-            new = self.buffers[name]
-            new.copy_(torch.where(updating.view(-1, *[1] * (old.dim() - 1)), new, old))
+        with self._statistics(updating):
+            y, backward = self._pass(x.unsqueeze(1))
         z = self.heads.columns(y, task)
         leaf = z.detach().squeeze(1)
 
@@ -114,16 +121,22 @@ class Replicas:
             kept.move(self.theta, lr, made_of, changed)
 
     def recall(
-        self, x: Float[Tensor, "r k m *shape"], y: Int[Tensor, "r k m"], tasks: Int[Tensor, " k"]
+        self,
+        x: Float[Tensor, "r k m *shape"],
+        y: Int[Tensor, "r k m"],
+        tasks: Int[Tensor, " k"],
+        *,
+        statistics: Statistics = "update",
     ) -> PastGradients:
         """Gradient of each past task's mean loss on its memories, all tasks in one pass.
 
-        Each task is normalised by its own batch statistics; the running statistics end where passes one after
-        another, in the order of ``tasks``, would have left them.
+        Each task is normalised by its own batch statistics (unless ``frozen``); updated running statistics end where
+        passes one after another, in the order of ``tasks``, would have left them.
         """
-        self._train(True)
+        self._train(statistics != "frozen")
         kept = self.kept if self.kept is not None and self.kept.holds(x, self.theta) else None
-        outputs, backward = self._pass(x, None if kept is None else kept.factors.first)
+        with self._statistics(_updating(statistics, None, self.theta)):
+            outputs, backward = self._pass(x, None if kept is None else kept.factors.first)
         z = self.heads.columns_at(outputs, tasks.unsqueeze(1))
         found = backward(z, cross_entropy(z.detach(), y)[1])
         if found.factors is not None:
@@ -146,6 +159,16 @@ class Replicas:
                 tensor.data = state[name][replica]
         return found
 
+    @contextmanager
+    def _statistics(self, updating: Bool[Tensor, " r"] | None) -> Iterator[None]:
+        """Afterwards the running statistics of replicas that are not ``updating`` are what they were."""
+        before = {} if updating is None else {name: buffer.clone() for name, buffer in self.buffers.items()}
+        yield
+        for name, old in before.items():
+            assert updating is not None
+            new = self.buffers[name]
+            new.copy_(torch.where(updating.view(-1, *[1] * (old.dim() - 1)), new, old))
+
     def _train(self, training: bool) -> None:
         if self.module.training != training:
             self.module.train(training)
@@ -160,10 +183,15 @@ class Replicas:
             self.outputs = choose(self.module, images)
             self.linear = not x.is_cuda and self.outputs is folded.outputs and only_linear(self.module, images)
             self.module.train(training)
+            if self.inner != self.theta.dtype and self.outputs is not folded.outputs:
+                raise GradcastError(
+                    f"dtype = 'bf16' is for networks that can be folded, {type(self.module).__name__} cannot; "
+                    "set dtype=tf32"
+                )
         if self.linear:
             return self._linear_pass(images, x.shape[:3], first)
         theta = self.theta.detach().unsqueeze(1).expand(-1, x.shape[1], -1).requires_grad_()
-        y = self.outputs(self.module, self.parameters(theta), self.buffers, images).to(theta.dtype)
+        y = self.outputs(self.module, self.parameters(theta), self.buffers, images, self.noise).to(theta.dtype)
 
         def backward(end: Tensor, gradient: Tensor) -> PastGradients:
             return PastGradients(torch.autograd.grad(end, theta, gradient)[0])

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, Protocol, runtime_checkable
 
-from gradcast import build
+from gradcast import build, models
 from gradcast.data.images import Pixels, Source
 from gradcast.data.load import Shelf
 from gradcast.environment import Place
@@ -58,9 +58,10 @@ class Shared:
         return self._streams[key]
 
     def content(self, setting: Setting) -> dict[str, str]:
-        """Which data a row uses, by digests of them."""
+        """Which data, weights and code of others a row uses, by digests of them."""
         pool = self.pool(setting)
-        return {"source": self.stream(setting)[0].content} | ({} if pool is None else {"pool": pool.content})
+        found = {"source": self.stream(setting)[0].content} | ({} if pool is None else {"pool": pool.content})
+        return found | models.content(setting.model)
 
     def pool(self, setting: Setting) -> Pool | None:
         """The pool, where the setting uses one."""

@@ -11,7 +11,17 @@ from pydantic import Field, model_validator
 from gradcast.data.images import Colour
 from gradcast.environment import Arithmetic
 from gradcast.gradients.learner import Activation, Objective, OptimizerName, Tau
-from gradcast.networks.mlp import Norm
+from gradcast.models import (
+    AlexNetSpec,
+    ConvLargeSpec,
+    EfficientNetName,
+    EfficientNetSpec,
+    MlpSpec,
+    ModelSpec,
+    OwnNetworkSpec,
+    SlimResNetSpec,
+)
+from gradcast.replicas import Statistics
 from gradcast.signals.policy import Policy
 from gradcast.signals.predicted import Directions
 from gradcast.streams.pool import TransformName
@@ -65,26 +75,6 @@ class StreamSpec(Table):
         return self
 
 
-HeadsChoice = Literal["auto", "shared", "masked"]  # auto: masked for split, shared otherwise
-
-
-class MlpSpec(Table):
-    """A multilayer perceptron."""
-
-    name: Literal["mlp"] = "mlp"
-    hidden: list[Positive] = [100, 100]
-    norm: Norm = "none"
-    heads: HeadsChoice = "auto"
-
-
-class SlimResNetSpec(Table):
-    """The slim ResNet-18 of the image experiments."""
-
-    name: Literal["slim-resnet18"]
-    width: Positive = 20
-    heads: HeadsChoice = "auto"
-
-
 class FinetuneSpec(Table):
     """Plain SGD."""
 
@@ -100,6 +90,7 @@ class GemSpec(Table):
     memory: Positive = 256  # samples kept a task
     margin: Weight = 0.5
     qp_eps: Weight = 0.0
+    batchnorm: Statistics = "update"  # what the memories' passes do to BatchNorm statistics
 
 
 class DclSpec(Table):
@@ -112,6 +103,7 @@ class DclSpec(Table):
     qp_eps: Weight = 0.0
     interval: Natural = 10
     sign: Literal[1, -1] = 1
+    batchnorm: Statistics = "update"
 
 
 class NoSignalSpec(Table):
@@ -177,7 +169,6 @@ class EvaluationSpec(Table):
     drop_last: bool = False  # the published code never looks at a test set's last image and counts it as wrong
 
 
-ModelSpec = Annotated[MlpSpec | SlimResNetSpec, Field(discriminator="name")]
 LearnerSpec = Annotated[FinetuneSpec | GemSpec | DclSpec, Field(discriminator="name")]
 SignalSpec = Annotated[NoSignalSpec | PredictedSpec, Field(discriminator="name")]
 PoolSpec = Annotated[PatchesSpec | FolderSpec | DatasetPoolSpec | CallersPoolSpec, Field(discriminator="name")]
@@ -185,7 +176,14 @@ PoolSpec = Annotated[PatchesSpec | FolderSpec | DatasetPoolSpec | CallersPoolSpe
 
 # The choices by name, for messages and for rows that change a name.
 CHOICES: dict[str, dict[str, type[Table]]] = {
-    "model": {"mlp": MlpSpec, "slim-resnet18": SlimResNetSpec},
+    "model": {
+        "mlp": MlpSpec,
+        "slim-resnet18": SlimResNetSpec,
+        **dict.fromkeys(get_args(EfficientNetName), EfficientNetSpec),
+        "alexnet-like": AlexNetSpec,
+        "conv-large": ConvLargeSpec,
+        "python": OwnNetworkSpec,
+    },
     "learner": {"finetune": FinetuneSpec, "gem": GemSpec, "dcl": DclSpec},
     "signal": {"none": NoSignalSpec, "predicted": PredictedSpec},
     "pool": {

@@ -153,7 +153,7 @@ def _assign(raw: Raw, setting: str) -> Raw:
         raise GradcastError(f"unknown key {key.strip()!r}{nearest(parts[0], TABLES)}")
     before = _tables({parts[0]: raw.get(parts[0], {})})
     value = _literal(text)
-    if parts[1] == "path" and not isinstance(value, str):  # a folder may be called 2017
+    if parts[1] in ("path", "weights") and not isinstance(value, str):  # a folder may be called 2017
         value = text.strip()
     return raw | _merge(before, {parts[0]: {parts[1]: value}})
 
@@ -221,4 +221,6 @@ def _read(path: Path) -> str:
 
 
 def _value(value: object) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_value(str(key))} = {_value(entry)}" for key, entry in value.items()) + "}"
     return repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

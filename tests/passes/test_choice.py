@@ -5,11 +5,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from gradcast.errors import GradcastError
 from gradcast.networks.mlp import MLP
 from gradcast.networks.resnet import SlimResNet18
-from gradcast.passes import folded, vmapped
+from gradcast.passes import folded, one_by_one, vmapped
 from gradcast.passes.choice import choose
 from tests.passes.reference import Scaled, numbers
+from tests.passes.test_one_by_one import Branching
 
 
 class Centred(nn.Linear):
@@ -17,6 +19,13 @@ class Centred(nn.Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         return super().forward(x - x.mean(0))
+
+
+class Noisy(nn.Linear):
+    """Draws where nobody can see it."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x + torch.rand_like(x))
 
 
 FOLDED = {
@@ -29,6 +38,11 @@ VMAPPED = {
     "weights outside of layers": (Scaled, (6,)),
     "images mixed": (lambda: Centred(6, 3), (6,)),
     "layers without folding": (lambda: nn.Sequential(nn.Linear(6, 4), nn.LayerNorm(4)), (6,)),
+}
+ONE_BY_ONE = {
+    "numbers looked at": (lambda: Branching(6, 3), (6,), "cannot be vmapped"),
+    "numbers drawn": (lambda: Noisy(6, 3), (6,), "random numbers by other means"),
+    "dropout where nothing folds": (lambda: nn.Sequential(Scaled(), nn.Dropout(0.5)), (6,), "has dropout"),
 }
 NETWORKS = FOLDED | VMAPPED
 Case = tuple[Callable[[], nn.Module], tuple[int, ...]]
@@ -44,6 +58,19 @@ def test_networks_of_known_layers_are_folded(case: Case) -> None:
 def test_other_networks_are_vmapped(case: Case) -> None:
     build, shape = case
     assert choose(build(), numbers(5, *shape, dtype=torch.float32)) is vmapped.outputs
+
+
+@pytest.mark.parametrize(("build", "shape", "why"), ONE_BY_ONE.values(), ids=ONE_BY_ONE)
+def test_what_cannot_be_vmapped_runs_one_by_one_and_says_so(
+    build: Callable[[], nn.Module], shape: tuple[int, ...], why: str
+) -> None:
+    with pytest.warns(UserWarning, match=why):
+        assert choose(build(), numbers(5, *shape, dtype=torch.float32)) is one_by_one.outputs
+
+
+def test_a_network_that_does_not_take_the_images_is_refused() -> None:
+    with pytest.raises(GradcastError, match=r"Linear fails on images of shape \(7,\) .*stream.size"):
+        choose(nn.Linear(6, 3), numbers(5, 7, dtype=torch.float32))
 
 
 @pytest.mark.parametrize("training", [True, False])

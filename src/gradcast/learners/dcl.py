@@ -8,7 +8,7 @@ from torch import Tensor
 
 from gradcast.learners.gem import Gem
 from gradcast.memory import TaskMemory
-from gradcast.replicas import Replicas
+from gradcast.replicas import Replicas, Statistics
 
 
 class ReferenceDirection:
@@ -53,7 +53,14 @@ class ReferenceDirection:
 
 
 def dcl(
-    memory: TaskMemory, *, interval: int, sign: Literal[1, -1] = 1, margin: float = 0.5, qp_eps: float = 0.0
+    memory: TaskMemory,
+    *,
+    interval: int,
+    sign: Literal[1, -1] = 1,
+    margin: float = 0.5,
+    qp_eps: float = 0.0,
+    batchnorm: Statistics = "update",
 ) -> Gem:
     """DCL is GEM with a reference direction."""
-    return Gem(memory, margin=margin, qp_eps=qp_eps, direction=ReferenceDirection(interval, sign))
+    direction = ReferenceDirection(interval, sign)
+    return Gem(memory, margin=margin, qp_eps=qp_eps, direction=direction, batchnorm=batchnorm)

@@ -11,7 +11,7 @@ from gradcast.core import Batch
 from gradcast.gradients.cone import project
 from gradcast.gradients.gradient import Gradient, PastGradients
 from gradcast.memory import TaskMemory
-from gradcast.replicas import Replicas
+from gradcast.replicas import Replicas, Statistics
 
 
 @runtime_checkable
@@ -39,6 +39,7 @@ class Gem:
     margin: float = 0.5
     qp_eps: float = 0.0
     direction: Direction | None = None
+    batchnorm: Statistics = "update"  # what the memories' passes do to BatchNorm statistics
     past: list[PastGradients] = field(default_factory=list, init=False)  # of the step under way
 
     def prepare(self, model: Replicas, batch: Batch) -> None:
@@ -49,7 +50,9 @@ class Gem:
 
     def begin(self, model: Replicas, batch: Batch) -> None:
         """Take every earlier task's memory gradient, before the labelled pass."""
-        self.past = [model.recall(past.x, past.y, past.tasks) for past in self.memory.past(batch.task)]
+        self.past = [
+            model.recall(past.x, past.y, past.tasks, statistics=self.batchnorm) for past in self.memory.past(batch.task)
+        ]
         if self.direction is not None:
             row = self.direction.row(model)
             self.past += [PastGradients(row.unsqueeze(1))] if self.past else []

@@ -1,16 +1,20 @@
-"""Which way a network's passes are computed: folded where a trial shows that it gives what ``vmap`` gives."""
+"""Which way a network's passes are computed: the fastest that, on trial, gives what passes one after another give."""
 
 import copy
+import warnings
+from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from gradcast.passes import folded, vmapped
+from gradcast.errors import GradcastError
+from gradcast.passes import folded, one_by_one, vmapped
+from gradcast.passes.noise import Noise, Undropped
 
 # What a network may throw when its weights have two axes more than it expects.
-FAILED = (folded.UnfoldableError, RuntimeError, ValueError, IndexError, TypeError)
+FAILED = (folded.UnfoldableError, RuntimeError, ValueError, IndexError, TypeError, AttributeError, NotImplementedError)
 
 
 @runtime_checkable
@@ -23,6 +27,7 @@ class Outputs(Protocol):
         weights: dict[str, Tensor],
         buffers: dict[str, Tensor],
         x: Tensor,
+        noise: Noise | None = None,
     ) -> Tensor:
         """Buffers are updated in place."""
         ...
@@ -31,37 +36,71 @@ class Outputs(Protocol):
 def only_linear(module: nn.Module, x: Float[Tensor, "n *shape"]) -> bool:
     """Whether every weight belongs to a linear layer that a pass goes through once; nothing random, no state."""
     weights = {name: p.detach()[None] for name, p in module.named_parameters()}
-    random = any(isinstance(layer, nn.modules.dropout._DropoutNd) for layer in module.modules())
-    if random or any(True for _ in module.buffers()):
+    if any(True for _ in module.buffers()):
         return False
     try:
-        _, seen = folded.linear_layers(module, weights, x[:1])
+        with Undropped() as dropout:
+            _, seen = folded.linear_layers(module, weights, x[:1])
     except FAILED:
         return False
     used = [name for layer in seen for name in (layer.weight, layer.bias) if name is not None]
-    return sorted(used) == sorted(weights)
+    return not dropout.met and sorted(used) == sorted(weights)
 
 
 def choose(module: nn.Module, x: Float[Tensor, "n *shape"]) -> Outputs:
-    """Try both in float64 on a few images: two replicas, two passes each, batch and running statistics.
+    """Try all in float64 on a few images: two replicas, two passes each, batch and running statistics.
 
-    A network whose ``forward`` mixes images, or uses weights outside of layers that can be folded, shows here.
+    A network whose ``forward`` mixes images, or uses weights outside of layers that can be folded, shows here. One that
+    draws random numbers by other means than dropout, or cannot be vmapped, goes one by one.
     """
     trial = copy.deepcopy(module).double()
-    for layer in trial.modules():
-        if isinstance(layer, nn.modules.dropout._DropoutNd):
-            layer.p = 0.0  # its random numbers are the only thing that may differ
     images = torch.randn(12, *x.shape[1:], dtype=torch.float64, device=x.device, generator=_generator(x.device))
-    try:
-        found = _trial(folded.outputs, trial, images)
-    except FAILED:
-        return vmapped.outputs
-    expected = _trial(vmapped.outputs, trial, images)
-    same = all(torch.allclose(a, b, rtol=1e-7, atol=1e-9) for a, b in zip(found, expected, strict=True))
-    return folded.outputs if same else vmapped.outputs
+    noise = Noise([_generator(x.device), _generator(x.device)])
+    with Undropped() as dropout:
+        try:
+            expected = _trial(one_by_one.outputs, trial, images, noise)
+            again = _trial(one_by_one.outputs, trial, images, noise)
+        except FAILED as error:
+            raise GradcastError(
+                f"the network {type(module).__name__} fails on images of shape {tuple(x.shape[1:])} "
+                f"({_first_line(error)}); change it, or stream.size and stream.colour"
+            ) from None
+        if not _same(again, expected):
+            return _slow(module, "it draws random numbers by other means than dropout")
+        problem = "its passes would not be independent"
+        for way in (folded.outputs, vmapped.outputs):
+            try:
+                found = _trial(way, trial, images)
+            except FAILED as error:
+                problem = _first_line(error)
+                continue
+            if _same(found, expected):
+                if way is folded.outputs or not dropout.met:
+                    return way
+                problem = "it has dropout between layers that cannot be folded"
+    return _slow(module, problem)
 
 
-def _trial(outputs: Outputs, module: nn.Module, images: Tensor) -> list[Tensor]:
+def _slow(module: nn.Module, problem: str) -> Outputs:
+    warnings.warn(
+        f"the network {type(module).__name__} cannot be vmapped ({problem}): its replicas and memories run one by one, "
+        "with the same results, only slower",
+        stacklevel=2,
+    )
+    return one_by_one.outputs
+
+
+def _same(found: Sequence[Tensor], expected: Sequence[Tensor]) -> bool:
+    """To rounding, which is relative to a tensor's largest number."""
+    pairs = [(a, b, max(1.0, float(b.abs().amax()))) for a, b in zip(found, expected, strict=True)]
+    return all(a.shape == b.shape and torch.allclose(a, b, rtol=1e-7, atol=1e-9 * size) for a, b, size in pairs)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n")[0][:200] or type(error).__name__
+
+
+def _trial(outputs: Outputs, module: nn.Module, images: Tensor, noise: Noise | None = None) -> list[Tensor]:
     """Outputs, weight gradients and buffers, with batch statistics and then with running ones."""
     shares = torch.tensor([1.0, 0.9], dtype=torch.float64, device=images.device)  # two replicas that differ
     weights = {
@@ -72,7 +111,7 @@ def _trial(outputs: Outputs, module: nn.Module, images: Tensor) -> list[Tensor]:
     found: list[Tensor] = []
     for training in (True, False):
         module.train(training)
-        y = outputs(module, weights, buffers, images)
+        y = outputs(module, weights, buffers, images, noise)
         factors = torch.linspace(-1, 1, y.numel(), dtype=y.dtype, device=y.device).view(y.shape)
         gradients = torch.autograd.grad((y * factors).sum(), list(weights.values()), allow_unused=True)
         found += [y.detach(), *(torch.zeros_like(y[0]) if g is None else g for g in gradients)]

@@ -18,18 +18,23 @@ from torch.overrides import TorchFunctionMode
 
 from gradcast.networks.norm import batch_norm_relu
 from gradcast.passes.layers import Convolution, Linear
+from gradcast.passes.noise import DROPOUTS, WHOLE_CHANNELS, Noise
 from gradcast.passes.norm import fold_in, norm_relu, normalised
 
 Stacked = Mapping[str, Tensor]  # by name, for every replica
+# A forward that looks at its numbers may go another way for each pass.
+LOOKS = {Tensor.item, Tensor.tolist, Tensor.numpy, Tensor.__bool__, Tensor.__int__, Tensor.__float__, Tensor.__index__}
 
 
 class UnfoldableError(Exception):
     """The network uses its weights in a way that has no folded layer."""
 
 
-def outputs(module: nn.Module, weights: Stacked, buffers: Stacked, x: Tensor) -> Float[Tensor, "n c"]:
+def outputs(
+    module: nn.Module, weights: Stacked, buffers: Stacked, x: Tensor, noise: Noise | None = None
+) -> Float[Tensor, "n c"]:
     """The network's outputs for ``x [R * K * M, *shape]`` with ``weights [R, K, ...]``; ``buffers [R, ...]`` change."""
-    with Folding(module, weights, buffers):
+    with Folding(module, weights, buffers, noise):
         found: Tensor = module(channels_last(x))
     return found
 
@@ -105,9 +110,11 @@ def _affine(x: Float[Tensor, "r n i"], weight: Float[Tensor, "r o i"], bias: Flo
 class Folding(TorchFunctionMode):
     """While it is on, the module's own weights and buffers stand for folded ones of the same name."""
 
-    def __init__(self, module: nn.Module, weights: Mapping[str, Tensor], buffers: Mapping[str, Tensor]) -> None:
+    def __init__(
+        self, module: nn.Module, weights: Mapping[str, Tensor], buffers: Mapping[str, Tensor], noise: Noise | None
+    ) -> None:
         super().__init__()
-        self.stacked = {**weights, **buffers}
+        self.stacked, self.noise = {**weights, **buffers}, noise
         self.names = _names(module)
         self.layers: dict[object, Callable[..., Tensor]] = {
             linear: self._linear,
@@ -123,10 +130,12 @@ class Folding(TorchFunctionMode):
         layer = self.layers.get(func)
         if layer is not None:
             return layer(*args, **(kwargs or {}))
+        if func in DROPOUTS and self.noise is not None:
+            return self._dropout(*args, **(kwargs or {}), channels=func in WHOLE_CHANNELS)
         own = [self.names[id(leaf)] for leaf in _leaves(args, kwargs) if id(leaf) in self.names]
         if own and own[0].endswith("num_batches_tracked") and func is Tensor.add_:
             return self.stacked[own[0]].add_(self.passes * args[1])
-        if own:
+        if own or func in LOOKS:
             raise UnfoldableError(getattr(func, "__name__", str(func)))
         return func(*args, **(kwargs or {}))
 
@@ -157,6 +166,12 @@ class Folding(TorchFunctionMode):
         options = (_pair(stride), _pair(padding), _pair(dilation), groups)
         folded: Tensor = Convolution.apply(x, self._of(weight), self._of(bias), options)  # type: ignore[no-untyped-call]
         return folded
+
+    def _dropout(
+        self, x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False, *, channels: bool
+    ) -> Tensor:
+        assert self.noise is not None
+        return self.noise.dropped(x, p, channels=channels) if training and p > 0 else x
 
     def _batch_norm(self, x: Tensor, mean: Tensor | None, var: Tensor | None, **options: Any) -> Tensor:
         return self._norm(x, None, mean, var, **options, relu=False)

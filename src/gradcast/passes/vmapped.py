@@ -6,10 +6,13 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from gradcast.passes.folded import Stacked
+from gradcast.passes.noise import Noise
 
 
-def outputs(module: nn.Module, weights: Stacked, buffers: Stacked, x: Tensor) -> Float[Tensor, "n c"]:
-    """As ``folded.outputs``, each pass with weights and buffers of its own."""
+def outputs(
+    module: nn.Module, weights: Stacked, buffers: Stacked, x: Tensor, noise: Noise | None = None
+) -> Float[Tensor, "n c"]:
+    """As ``folded.outputs``, each pass with weights and buffers of its own; for networks that draw nothing."""
     replicas, passes = next(iter(weights.values())).shape[:2]
     aside = {name: buffer.repeat_interleave(passes, dim=0) for name, buffer in buffers.items()}
 
@@ -19,7 +22,7 @@ def outputs(module: nn.Module, weights: Stacked, buffers: Stacked, x: Tensor) ->
 
     every = {name: weight.flatten(0, 1) for name, weight in weights.items()}
     images = x.unflatten(0, (replicas * passes, -1))
-    found: Tensor = vmap(call, randomness="different")(every, aside, images)
+    found: Tensor = vmap(call)(every, aside, images)
     if module.training:
         for name, buffer in buffers.items():
             buffer.copy_(_folded(buffer, aside[name].unflatten(0, (replicas, passes)), _momentum(module, name)))

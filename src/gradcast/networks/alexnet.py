@@ -1,0 +1,71 @@
+"""The AlexNet-like network of adversarial continual learning: its shared module, alone or with a classifier."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from gradcast.errors import GradcastError
+
+Shape = tuple[int, int, int]  # channels, height, width
+SMALLEST = 12  # the side of the smallest image of which the third pooling leaves something
+
+
+class AlexNetBody(nn.Module):
+    """Three convolutions, four linear layers, each with ReLU and dropout; from images to ``latent`` numbers.
+
+    The first kernel is an eighth of the image and the second a tenth, so the network knows its image ``shape``.
+    ``AlexNetBody((3, 32, 32))`` is the published module for CIFAR (2,897,984 parameters) and
+    ``AlexNetBody((3, 84, 84), 256, (512, 512, 512))`` the one for miniImageNet (7,754,688).
+    """
+
+    def __init__(self, shape: Shape, latent: int = 128, widths: Sequence[int] = (1024, 1024, 512)) -> None:
+        super().__init__()
+        channels, height, width = shape
+        if min(height, width) < SMALLEST:
+            raise GradcastError(
+                f"images of {height}x{width} are too small for AlexNetBody, whose convolutions and poolings need "
+                f"{SMALLEST}x{SMALLEST} or more: enlarge the images, or choose another network"
+            )
+        kernels = [(height // 8, width // 8), (height // 10, width // 10), (2, 2)]
+        self.convolutions = nn.Sequential(
+            *_stage(channels, 64, kernels[0], 0.2),
+            *_stage(64, 128, kernels[1], 0.2),
+            *_stage(128, 256, kernels[2], 0.5),
+        )
+        rows, columns = (_left(side, [kernel[axis] for kernel in kernels]) for axis, side in enumerate((height, width)))
+        layers: list[nn.Module] = []
+        for inputs, outputs in pairwise([256 * rows * columns, *widths, latent]):
+            layers += [nn.Linear(inputs, outputs), nn.ReLU(), nn.Dropout(0.5)]
+        self.layers = nn.Sequential(*layers)
+
+    def forward(self, x: Float[Tensor, "b c h w"]) -> Float[Tensor, "b latent"]:
+        found: Tensor = self.layers(self.convolutions(x).flatten(1))
+        return found
+
+
+class AlexNetLike(nn.Module):
+    """``AlexNetBody`` and one linear layer after it."""
+
+    def __init__(
+        self, outputs: int, *, shape: Shape, latent: int = 128, widths: Sequence[int] = (1024, 1024, 512)
+    ) -> None:
+        super().__init__()
+        self.body = AlexNetBody(shape, latent, widths)
+        self.linear = nn.Linear(latent, outputs)
+
+    def forward(self, x: Float[Tensor, "b c h w"]) -> Float[Tensor, "b k"]:
+        logits: Tensor = self.linear(self.body(x))
+        return logits
+
+
+def _stage(inputs: int, outputs: int, kernel: tuple[int, int], dropout: float) -> list[nn.Module]:
+    return [nn.Conv2d(inputs, outputs, kernel), nn.ReLU(), nn.Dropout(dropout), nn.MaxPool2d(2)]
+
+
+def _left(side: int, kernels: Sequence[int]) -> int:
+    """What unpadded convolutions, each with a pooling by two, leave of one side of an image."""
+    for kernel in kernels:
+        side = (side - kernel + 1) // 2
+    return side

@@ -1,0 +1,61 @@
+"""Random numbers inside a network: every replica has its own, whoever trains beside it."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import dropout, dropout1d, dropout2d, dropout3d
+from torch.overrides import TorchFunctionMode
+
+WHOLE_CHANNELS = (dropout1d, dropout2d, dropout3d)
+DROPOUTS = (dropout, *WHOLE_CHANNELS)
+
+
+class Noise:
+    """One generator a replica, on the network's device."""
+
+    def __init__(self, generators: Sequence[torch.Generator]) -> None:
+        self.generators = list(generators)
+
+    def dropped(self, x: Float[Tensor, "n *shape"], p: float, *, channels: bool) -> Float[Tensor, "n *shape"]:
+        """Dropout of numbers, or of whole channels, of images that lie replica by replica."""
+        share = [len(x) // len(self.generators), *x.shape[1:]]
+        if channels:
+            share[2:] = [1] * len(share[2:])
+        kept = [torch.empty(share, dtype=x.dtype, device=x.device) for _ in self.generators]
+        for mask, generator in zip(kept, self.generators, strict=True):
+            mask.bernoulli_(1 - p, generator=generator)
+        mask = torch.cat(kept)
+        return x * (mask.div_(1 - p) if p < 1 else mask)
+
+    @contextmanager
+    def alone(self, replica: int) -> Iterator[None]:
+        """Torch's own generator takes this replica's numbers: for code that draws in ways unknown to us."""
+        generator = self.generators[replica]
+        cuda = generator.device.type == "cuda"
+        with torch.random.fork_rng(devices=[generator.device] if cuda else []):
+            if cuda:
+                torch.cuda.set_rng_state(generator.get_state(), generator.device)
+            else:
+                torch.set_rng_state(generator.get_state())
+            yield
+            taken = torch.cuda.get_rng_state(generator.device) if cuda else torch.get_rng_state()
+            generator.set_state(taken)
+
+
+class Undropped(TorchFunctionMode):
+    """While it is on, dropout drops nothing; ``met`` says whether there was any."""
+
+    met = False
+
+    def __torch_function__(
+        self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """The first argument for dropout, the ordinary result for all else."""
+        if func in DROPOUTS:
+            self.met = True
+            return args[0]
+        return func(*args, **(kwargs or {}))
