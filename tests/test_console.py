@@ -1,4 +1,5 @@
 import io
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,3 +52,12 @@ def test_progress_shows_step_task_and_accuracy() -> None:
     assert "60.0 %" in shown
     assert "2/2" in shown
     assert "DCL: finished earlier" in shown
+
+
+def test_a_warning_is_one_line_and_told_once() -> None:
+    out, text = console(40)
+    with warnings.catch_warnings(action="always"), ProgressDisplay(out):
+        for message in ("the pool [small] is small", "the pool [small] is small", "another"):
+            warnings.warn(message, stacklevel=1)
+    lines = [line.removeprefix("\x1b[2K") for line in text.getvalue().splitlines() if "warning:" in line]
+    assert lines == ["warning: the pool [small] is small", "warning: another"]

@@ -7,8 +7,7 @@ from torch.nn.functional import cross_entropy
 
 from gradcast.heads import Heads
 from gradcast.networks.mlp import MLP
-from gradcast.passes.noise import Noise
-from gradcast.randomness import seeded, torch_generator
+from gradcast.randomness import seeded
 from gradcast.replicas import Replicas, Statistics
 from tests.helpers import CPU, batch, flat, replicas
 
@@ -136,8 +135,7 @@ def dropping(*seeds: int) -> Replicas:
         with seeded(seed, "model"):
             body = [nn.Conv2d(2, 4, 3, padding=1), nn.BatchNorm2d(4), nn.Dropout2d(0.4), nn.Flatten(), nn.Dropout(0.3)]
             modules.append(nn.Sequential(*body, nn.Linear(64, 3)))
-    noise = Noise([torch_generator(seed, "dropout") for seed in seeds])
-    return Replicas(modules, Heads(3), device=CPU, dtype=torch.float64, noise=noise)
+    return Replicas(modules, Heads(3), device=CPU, dtype=torch.float64, seeds=seeds)
 
 
 def test_what_a_replica_drops_does_not_depend_on_who_trains_beside_it() -> None:

@@ -224,3 +224,60 @@ def test_mnist_rotated_on_the_real_files(data: Path, tmp_path: Path) -> None:
     settings = ["stream.source=mnist", "stream.tasks=3", "stream.samples=300", "learner.memory=64", "seeds=[0]"]
     _, results = run(small(*settings), out=tmp_path, data=data, device="cpu")
     assert results[0].acc()[0] > 50
+
+
+OWN = """
+from torch import nn
+
+class Net(nn.Sequential):
+    def __init__(self, outputs, shape, scale=1.0):
+        super().__init__(nn.Flatten(), nn.Linear(shape[1] * shape[2], 12), nn.LayerNorm(12), nn.Linear(12, outputs))
+        self.scale = scale
+
+    def forward(self, x):
+        y = super().forward(x) * self.scale
+        return y
+
+class Looking(Net):
+    def forward(self, x):
+        y = super().forward(x)
+        return y if y.sum() > 0 else y * 1.0
+"""
+
+
+def test_anybodys_network_trains_one_by_one_to_the_same_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "anybodys.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    own = ["model.name=python", "model.arguments={scale = 0.5}", "dtype=float64"]
+    found = [cpu(small(*own, "model.path=anybodys:Net"), tmp_path)[0]]
+    with pytest.warns(UserWarning, match="Looking cannot be vmapped"):
+        found.append(cpu(small(*own, "model.path=anybodys:Looking"), tmp_path)[0])
+    vmapped, alone = (weights(directory, "predicted", 2) for directory in found)
+    torch.testing.assert_close(vmapped, alone, rtol=1e-9, atol=1e-12)
+    assert found[0].spec.rows[0].setting.model.arguments == {"scale": 0.5}  # type: ignore[union-attr]
+
+
+def test_dropout_does_not_depend_on_how_seeds_are_grouped(tmp_path: Path) -> None:
+    options = [
+        "stream.size=12",
+        "model.name=alexnet-like",
+        "model.latent=8",
+        "model.widths=[12, 8, 8]",
+        "dtype=float64",
+    ]
+    short = [*options, "stream.tasks=2", "stream.samples=20", "learner.memory=8"]
+    spec = load("digits", [*(s for s in SMALL if not s.startswith("model")), *short, "seeds=[0, 1]"])
+    together, _ = cpu(spec, tmp_path)
+    alone, _ = cpu(spec.model_copy(update={"seeds": [1]}), tmp_path)
+    first, second = weights(together, "predicted", 1), weights(alone, "predicted", 1)
+    torch.testing.assert_close(first, second, rtol=1e-9, atol=1e-12)
+    assert not torch.allclose(first["model.linear.weight"], weights(together, "predicted", 0)["model.linear.weight"])
+
+
+def test_a_signal_that_never_acts_is_told(tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match=r"has 12 steps and policy.start is 12: no unlabelled image"):
+        _, results = cpu(small("policy.start=12"), tmp_path)
+    assert results[0].acc() == results[1].acc()

@@ -17,7 +17,6 @@ from gradcast.learners import Finetune, Gem, dcl
 from gradcast.loop import Loop
 from gradcast.memory import TaskMemory
 from gradcast.models import ModelSpec, network
-from gradcast.passes.noise import Noise
 from gradcast.randomness import seeded, torch_generator
 from gradcast.replicas import Replicas
 from gradcast.signals import Draws, Predicted
@@ -118,8 +117,7 @@ def model(spec: ModelSpec, stream: Stream, heads: Heads, seeds: Sequence[int], p
     for seed in seeds:
         with seeded(seed, "model"):
             modules.append(network(spec, stream.shape, heads.outputs))
-    noise = Noise([torch_generator(seed, "dropout", device=place.device) for seed in seeds])
-    return Replicas(modules, heads, device=place.device, dtype=place.dtype, inner=place.inner, noise=noise)
+    return Replicas(modules, heads, device=place.device, dtype=place.dtype, inner=place.inner, seeds=seeds)
 
 
 def learner(setting: Setting, tasks: int) -> Learner:

@@ -71,7 +71,7 @@ class Captured:
         own = Batch(batch.x.clone(), batch.y.clone(), batch.task)
         extra = None if unlabelled is None else Unlabelled(unlabelled.x.clone(), unlabelled.used.clone())
         graph = torch.cuda.CUDAGraph()
-        for generator in self.step.model.noise.generators:
+        for generator in self.step.model.chance.generators:
             graph.register_generator_state(generator)
         torch.cuda.synchronize()
         try:

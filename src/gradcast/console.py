@@ -31,6 +31,7 @@ class ProgressDisplay:
 
     def __init__(self, console: Console) -> None:
         self.console = console
+        self.warned: set[str] = set()
         self.progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=20),
@@ -54,8 +55,10 @@ class ProgressDisplay:
         warnings.showwarning = self.previous
 
     def _show_warning(self, message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-        """One plain line a warning, instead of Python's two with a source path."""
-        self.console.print(f"[yellow]warning:[/] {escape(str(message))}", soft_wrap=True)
+        """One plain line a warning, instead of Python's two with a source path; once, however many rows meet it."""
+        if str(message) not in self.warned:
+            self.warned.add(str(message))
+            self.console.print(f"[yellow]warning:[/] {escape(str(message))}", soft_wrap=True)
 
     def track(self, rounds: Iterable[Any], what: str, total: int) -> Iterable[Any]:
         """A bar for a long loop before training."""

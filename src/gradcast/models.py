@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+from collections.abc import Set
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Literal
@@ -15,7 +16,7 @@ from gradcast.errors import GradcastError
 from gradcast.networks import MLP, AlexNetLike, ConvLarge, EfficientNet, SlimResNet18, own
 from gradcast.networks.efficientnet import from_published_names
 from gradcast.networks.mlp import Norm
-from gradcast.networks.weights import load_weights
+from gradcast.networks.weights import State, load_weights
 from gradcast.tables import Natural, Positive, Probability, Table
 
 HeadsChoice = Literal["auto", "shared", "masked"]  # auto: masked for split, shared otherwise
@@ -89,14 +90,21 @@ def network(spec: ModelSpec, shape: Shape, outputs: int) -> nn.Module:
     made = _made(spec, shape, outputs)
     _try(made, spec, shape, outputs)
     if spec.weights:
-        published = isinstance(spec, EfficientNetSpec)
-        load_weights(
-            made,
-            _file(spec),
-            skip=("classifier.weight", "classifier.bias") if published else (),
-            rename=from_published_names if published else None,
-        )
+        names = set(made.state_dict())
+
+        def rename(state: State) -> State:
+            state = _of_a_run(state, names)
+            return from_published_names(state) if isinstance(spec, EfficientNetSpec) else state
+
+        new = ("classifier.weight", "classifier.bias") if isinstance(spec, EfficientNetSpec) else ()
+        load_weights(made, _file(spec), skip=new, rename=rename)
     return made
+
+
+def _of_a_run(state: State, names: Set[str]) -> State:
+    """The network's part of a finished run's weights, which holds the gradient learner's as well."""
+    inner = {name.removeprefix("model."): tensor for name, tensor in state.items() if name.startswith("model.")}
+    return inner if inner.keys() == names else state
 
 
 def content(spec: ModelSpec) -> dict[str, str]:

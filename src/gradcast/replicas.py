@@ -21,8 +21,7 @@ from gradcast.passes import folded, one_by_one
 from gradcast.passes.choice import Outputs, choose, only_linear
 from gradcast.passes.factors import Factor, Factors
 from gradcast.passes.kept import Kept
-from gradcast.passes.noise import Noise
-from gradcast.randomness import torch_generator
+from gradcast.passes.noise import Chance
 
 # What BatchNorm does in a pass. update: batch statistics, folded into the running ones (the reference, everywhere).
 # separate: batch statistics, running ones untouched. frozen: normalise with the running statistics, untouched.
@@ -44,10 +43,10 @@ class Replicas:
         device: torch.device,
         dtype: torch.dtype,
         inner: torch.dtype | None = None,
-        noise: Noise | None = None,
+        seeds: Sequence[int] | None = None,
     ) -> None:
         self.heads = heads
-        self.noise = noise or Noise([torch_generator(r, "dropout", device=device) for r in range(len(modules))])
+        self.chance = Chance(range(len(modules)) if seeds is None else seeds, device)
         self.inner = inner or dtype  # arithmetic between images and logits
         self.module = modules[0].to(device=device, dtype=dtype)  # the architecture; its own weights are never used
         self.names = [name for name, _ in self.module.named_parameters()]
@@ -93,11 +92,11 @@ class Replicas:
         statistics: Statistics = "update",
         used: Bool[Tensor, " r"] | None = None,
     ) -> "Pass":
-        """A training pass; replicas outside ``used`` keep their running statistics."""
+        """A training pass; with ``used`` one of unlabelled images, from which the others keep their statistics."""
         self._train(statistics != "frozen")
         updating = _updating(statistics, used, self.theta)
         with self._statistics(updating):
-            y, backward = self._pass(x.unsqueeze(1))
+            y, backward = self._pass(x.unsqueeze(1), unlabelled=used is not None)
         z = self.heads.columns(y, task)
         leaf = z.detach().squeeze(1)
 
@@ -174,7 +173,7 @@ class Replicas:
             self.module.train(training)
 
     def _pass(
-        self, x: Float[Tensor, "r k m *shape"], first: Tensor | None = None
+        self, x: Float[Tensor, "r k m *shape"], first: Tensor | None = None, *, unlabelled: bool = False
     ) -> tuple[Float[Tensor, "r k m c"], "Backward"]:
         """Outputs, and what leads from a gradient of something made of them to one weight gradient a pass."""
         images = x.flatten(0, 2).to(self.inner)
@@ -191,7 +190,8 @@ class Replicas:
         if self.linear:
             return self._linear_pass(images, x.shape[:3], first)
         theta = self.theta.detach().unsqueeze(1).expand(-1, x.shape[1], -1).requires_grad_()
-        y = self.outputs(self.module, self.parameters(theta), self.buffers, images, self.noise).to(theta.dtype)
+        noise = self.chance.unlabelled if unlabelled else self.chance.labelled
+        y = self.outputs(self.module, self.parameters(theta), self.buffers, images, noise).to(theta.dtype)
 
         def backward(end: Tensor, gradient: Tensor) -> PastGradients:
             return PastGradients(torch.autograd.grad(end, theta, gradient)[0])

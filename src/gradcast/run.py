@@ -2,6 +2,7 @@
 
 import json
 import re
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -24,7 +25,7 @@ from gradcast.report import write_report
 from gradcast.result import RowResult, read
 from gradcast.shared import Display, Shared
 from gradcast.signals import Predicted
-from gradcast.spec import Row, Spec
+from gradcast.spec import NoSignalSpec, Row, Spec
 from gradcast.stopwatch import Stopwatch
 from gradcast.store import Recorder, RunDirectory, to_json, write_text
 
@@ -51,6 +52,7 @@ def run(
     folder = default_data() if data is None else Path(data)
     shared = Shared(place, Shelf(folder, Cache(default_cache()), track), source, images, display)
     content = [shared.content(row.setting) for row in spec.rows]  # bad data shows before anything is written
+    _warn_of_idle_signals(spec, shared)
     directory = RunDirectory.create(Path(out), spec, json.dumps(content))
     with directory.locked():
         try:
@@ -65,6 +67,19 @@ def run(
                 write_text(directory.path / "result.json", to_json([result.as_dict() for result in results]))
                 write_report(directory, results)
     return directory, results
+
+
+def _warn_of_idle_signals(spec: Spec, shared: Shared) -> None:
+    """A short stream may end before its signal begins: every row is then the base."""
+    for setting in (row.setting for row in spec.rows if not isinstance(row.setting.signal, NoSignalSpec)):
+        steps = shared.stream(setting)[0].length(setting.stream.batch, setting.stream.epochs)
+        if setting.policy.start >= steps:
+            warnings.warn(
+                f"the stream has {steps} steps and policy.start is {setting.policy.start}: no unlabelled image is "
+                "used; lower policy.start to see the signal act",
+                stacklevel=3,
+            )
+            return
 
 
 def _with_own_data(spec: Spec, source: Source | None, images: Pixels | None) -> Spec:

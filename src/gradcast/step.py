@@ -25,6 +25,7 @@ class Step:
     lr: float
     signal: Signal | None = None
     policy: Policy = field(default_factory=Policy)
+    count: int = field(default=0, init=False)  # steps begun
 
     def __call__(self, batch: Batch, unlabelled: Unlabelled | None = None) -> Metrics:
         """Train on one labelled batch and, where there is one, an unlabelled batch."""
@@ -33,6 +34,8 @@ class Step:
 
     def prepare(self, batch: Batch, unlabelled: Unlabelled | None) -> None:
         """What the host decides before a step."""
+        self.model.chance.begin(self.count)
+        self.count += 1
         self.learner.prepare(self.model, batch)
         if self.signal is not None and unlabelled is not None:
             self.signal.prepare(unlabelled)

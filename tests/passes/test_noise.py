@@ -2,8 +2,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout, dropout2d
 
-from gradcast.passes.noise import Noise, Undropped
-from gradcast.randomness import torch_generator
+from gradcast.passes.noise import Chance, Noise, Undropped
+from gradcast.randomness import derive, torch_generator
+from tests.helpers import CPU
 
 
 def noise(*seeds: int) -> Noise:
@@ -55,3 +56,27 @@ def test_dropout_can_be_left_out_and_is_noticed() -> None:
         assert torch.equal(nn.Dropout(0.9)(x), x)
         assert torch.equal(dropout2d(dropout(x)), x)
     assert quiet.met
+
+
+def test_a_steps_numbers_depend_on_seed_and_step_alone() -> None:
+    def drawn(chance: Chance, step: int) -> tuple[Tensor, Tensor]:
+        chance.begin(step)
+        x = torch.ones(len(chance.seeds), 30)
+        return chance.labelled.dropped(x, 0.5, channels=False), chance.unlabelled.dropped(x, 0.5, channels=False)
+
+    both, alone = Chance([3, 7], CPU), Chance([7], CPU)
+    both.labelled.drawn = alone.labelled.drawn = True
+    labelled, unlabelled = drawn(both, 4)
+    alone.labelled.dropped(torch.ones(1, 99), 0.5, channels=False)  # what an earlier step took does not matter
+    assert torch.equal(drawn(alone, 4)[0], labelled[1:])
+    assert torch.equal(drawn(alone, 4)[1], unlabelled[1:])
+    assert not torch.equal(labelled, unlabelled)
+    assert not torch.equal(drawn(both, 5)[0], labelled)
+
+
+def test_who_draws_nothing_is_left_alone() -> None:
+    chance = Chance([3], CPU)
+    before = chance.labelled.generators[0].get_state()
+    chance.begin(4)
+    assert torch.equal(chance.labelled.generators[0].get_state(), before)
+    assert chance.labelled.generators[0].initial_seed() == derive(3, "dropout", "labelled", 0)

@@ -1,6 +1,7 @@
 """Which way a network's passes are computed: the fastest that, on trial, gives what passes one after another give."""
 
 import copy
+import re
 import warnings
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
@@ -63,7 +64,7 @@ def choose(module: nn.Module, x: Float[Tensor, "n *shape"]) -> Outputs:
         except FAILED as error:
             raise GradcastError(
                 f"the network {type(module).__name__} fails on images of shape {tuple(x.shape[1:])} "
-                f"({_first_line(error)}); change it, or stream.size and stream.colour"
+                f"({_first_sentence(error)}); change it, or stream.size and stream.colour"
             ) from None
         if not _same(again, expected):
             return _slow(module, "it draws random numbers by other means than dropout")
@@ -72,7 +73,7 @@ def choose(module: nn.Module, x: Float[Tensor, "n *shape"]) -> Outputs:
             try:
                 found = _trial(way, trial, images)
             except FAILED as error:
-                problem = _first_line(error)
+                problem = _first_sentence(error)
                 continue
             if _same(found, expected):
                 if way is folded.outputs or not dropout.met:
@@ -96,8 +97,8 @@ def _same(found: Sequence[Tensor], expected: Sequence[Tensor]) -> bool:
     return all(a.shape == b.shape and torch.allclose(a, b, rtol=1e-7, atol=1e-9 * size) for a, b, size in pairs)
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n")[0][:200] or type(error).__name__
+def _first_sentence(error: Exception) -> str:
+    return re.split(r"\n|\. ", str(error).strip())[0][:200] or type(error).__name__
 
 
 def _trial(outputs: Outputs, module: nn.Module, images: Tensor, noise: Noise | None = None) -> list[Tensor]:

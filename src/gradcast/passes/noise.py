@@ -10,6 +10,8 @@ from torch import Tensor
 from torch.nn.functional import dropout, dropout1d, dropout2d, dropout3d
 from torch.overrides import TorchFunctionMode
 
+from gradcast.randomness import derive
+
 WHOLE_CHANNELS = (dropout1d, dropout2d, dropout3d)
 DROPOUTS = (dropout, *WHOLE_CHANNELS)
 
@@ -19,9 +21,11 @@ class Noise:
 
     def __init__(self, generators: Sequence[torch.Generator]) -> None:
         self.generators = list(generators)
+        self.drawn = False  # whether anybody ever asked
 
     def dropped(self, x: Float[Tensor, "n *shape"], p: float, *, channels: bool) -> Float[Tensor, "n *shape"]:
         """Dropout of numbers, or of whole channels, of images that lie replica by replica."""
+        self.drawn = True
         share = [len(x) // len(self.generators), *x.shape[1:]]
         if channels:
             share[2:] = [1] * len(share[2:])
@@ -34,7 +38,7 @@ class Noise:
     @contextmanager
     def alone(self, replica: int) -> Iterator[None]:
         """Torch's own generator takes this replica's numbers: for code that draws in ways unknown to us."""
-        generator = self.generators[replica]
+        self.drawn, generator = True, self.generators[replica]
         cuda = generator.device.type == "cuda"
         with torch.random.fork_rng(devices=[generator.device] if cuda else []):
             if cuda:
@@ -44,6 +48,34 @@ class Noise:
             yield
             taken = torch.cuda.get_rng_state(generator.device) if cuda else torch.get_rng_state()
             generator.set_state(taken)
+
+
+class Chance:
+    """The random numbers of a step: those of memories and labelled images, and those of unlabelled images apart.
+
+    Every step's are derived from seed and step, so they depend neither on the replicas beside nor on how many numbers
+    an earlier step took: a replica that sits an unlabelled batch out has none to make up for.
+    """
+
+    def __init__(self, seeds: Sequence[int], device: torch.device) -> None:
+        self.seeds = list(seeds)
+        self.labelled, self.unlabelled = (Noise([torch.Generator(device) for _ in seeds]) for _ in range(2))
+        self._renew(0)
+
+    @property
+    def generators(self) -> list[torch.Generator]:
+        """All of them."""
+        return self.labelled.generators + self.unlabelled.generators
+
+    def begin(self, step: int) -> None:
+        """A step is coming; networks that draw nothing need nothing."""
+        if self.labelled.drawn or self.unlabelled.drawn:
+            self._renew(step)
+
+    def _renew(self, step: int) -> None:
+        for what, noise in (("labelled", self.labelled), ("unlabelled", self.unlabelled)):
+            for seed, generator in zip(self.seeds, noise.generators, strict=True):
+                generator.manual_seed(derive(seed, "dropout", what, step))
 
 
 class Undropped(TorchFunctionMode):
