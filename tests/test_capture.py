@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from gradcast.capture import Captured, fastest
 from gradcast.core import Batch, Unlabelled
@@ -56,3 +56,23 @@ def test_graphs_train_as_steps_do(name: str, options: dict[str, object], policy:
     captured, captured_losses = trained(name, options, policy, graphs=True)
     torch.testing.assert_close(captured, plain, rtol=1e-9, atol=1e-12)
     assert torch.allclose(torch.stack(captured_losses), torch.stack(plain_losses), rtol=1e-9)
+
+
+@needs_gpu
+def test_dropout_in_graphs_draws_what_it_draws_in_steps() -> None:
+    def trained_with(*, graphs: bool) -> Tensor:
+        with seeded(0, "model"):
+            modules = [nn.Sequential(nn.Linear(6, 8), nn.Dropout(0.5), nn.Linear(8, 9)) for _ in range(2)]
+        heads, cuda = Heads(3, 3, masked=True), torch.device("cuda")
+        model = Replicas(modules, heads, device=cuda, dtype=torch.float64, seeds=[3, 7])
+        step = Step(model, Gem(TaskMemory(3, 8)), 0.1)
+        advance, generator = Captured(step) if graphs else step, torch.Generator().manual_seed(0)
+        for number in range(18):
+            x = torch.randn(2, 4, 6, generator=generator, dtype=torch.float64)
+            y = torch.randint(3, x.shape[:2], generator=generator)
+            advance(Batch(x.cuda(), y.cuda(), number // 6), None)
+        return model.theta
+
+    found = trained_with(graphs=True)
+    torch.testing.assert_close(found, trained_with(graphs=False), rtol=1e-9, atol=1e-12)
+    assert not torch.allclose(found[0], found[1])
