@@ -5,6 +5,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from gradcast.errors import GradcastError
 from gradcast.heads import Heads
 from gradcast.networks.mlp import MLP
 from gradcast.randomness import seeded
@@ -165,3 +166,70 @@ def test_memories_pass_under_the_policy_that_is_asked_for(statistics: Statistics
     torch.testing.assert_close(past.rows().squeeze(1), expected, rtol=1e-9, atol=1e-12)
     unchanged = all(torch.equal(buffer, before[name]) for name, buffer in model.buffers.items())
     assert unchanged == (statistics != "update")
+
+
+def test_weights_that_ask_for_no_gradient_stay() -> None:
+    modules = [MLP([4, 3, 2]), MLP([4, 3, 2])]
+    for module in modules:
+        module.layers[0].weight.requires_grad_(False)  # type: ignore[union-attr]
+    model = Replicas(modules, Heads(2), device=CPU, dtype=torch.float64)
+    data = batch(model)
+    past = model.recall(data.x.unsqueeze(1), data.y.unsqueeze(1), torch.tensor([0])).rows()
+    made = model.forward(data.x, 0)
+    gradient = made.pull(torch.ones_like(made.z)).flat
+    frozen = model.places["layers.0.weight"]
+    assert not past[..., frozen].any()
+    assert not gradient[..., frozen].any()
+    assert gradient[..., frozen.stop :].any()
+
+
+def test_tensors_that_differ_and_are_no_buffers_are_refused() -> None:
+    modules = [MLP([4, 3, 2]), MLP([4, 3, 2])]
+    for value, module in enumerate(modules):
+        module.layers[0].constant = torch.tensor(float(value))  # type: ignore[assignment]
+    with pytest.raises(GradcastError, match=r"MLP.layers.0.constant is a tensor that differs .* register_buffer"):
+        Replicas(modules, Heads(2), device=CPU, dtype=torch.float64)
+
+
+class Flattened(nn.Module):
+    """Its ``view`` needs images that lie channel by channel."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution, self.linear = nn.Conv2d(2, 4, 3, padding=1), nn.Linear(64, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = self.linear(self.convolution(x).view(len(x), -1))
+        return y
+
+
+def test_networks_that_view_images_are_evaluated_and_trained() -> None:
+    model = Replicas([Flattened()], Heads(3), device=CPU, dtype=torch.float64)
+    x = torch.randn(1, 5, 2, 4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    expected = own_module(model, 0)(x[0])
+    for _ in range(2):
+        assert torch.equal(model.classify(x[0], torch.zeros(5, dtype=torch.long))[0], expected.argmax(1))
+        torch.testing.assert_close(model.forward(x, 0).z[0], expected, rtol=1e-9, atol=1e-12)
+
+
+class Looking(nn.Sequential):
+    """BatchNorm in a network that only runs one by one."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = super().forward(x)
+        return y if y.sum() > 0 else y * 1.0
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_unlabelled_passes_keep_statistics_in_any_way_of_passing(training: bool) -> None:
+    norm = nn.BatchNorm1d(6)
+    modules = [Looking(norm, nn.Linear(6, 3)), Looking(copy.deepcopy(norm), nn.Linear(6, 3))]
+    model = Replicas(modules, Heads(3), device=CPU, dtype=torch.float64)
+    data = torch.randn(2, 4, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    with pytest.warns(UserWarning, match="one by one"):
+        made = model.forward(data, 0, used=torch.tensor([True, False]), statistics="update" if training else "frozen")
+    before = {name: buffer.clone() for name, buffer in model.buffers.items()}
+    assert made.pull(torch.ones_like(made.z)).flat.any()
+    assert all(torch.equal(model.buffers[name], buffer) for name, buffer in before.items())
+    assert not model.buffers["0.running_mean"][1].any()
+    assert bool(model.buffers["0.running_mean"][0].any()) == training

@@ -78,6 +78,8 @@ class Captured:
             with torch.cuda.graph(graph):
                 metrics = self.step.advance(own, extra)
                 values = torch.stack([value.double() for value in metrics.values()])
+        except torch.OutOfMemoryError:
+            raise
         except RuntimeError as error:
             raise GradcastError(
                 f"the step cannot be captured as a CUDA graph ({str(error).splitlines()[0]}): the network's forward "

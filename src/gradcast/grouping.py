@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from gradcast import build
 from gradcast.environment import Place, free_memory
+from gradcast.errors import GradcastError
 from gradcast.models import network
 from gradcast.spec import FinetuneSpec, Setting
 from gradcast.streams.stream import Stream
@@ -49,5 +50,12 @@ def activation_numbers(network: nn.Module, shape: Sequence[int]) -> int:
 
     kept: list[Tensor] = []  # so that no address is used twice
     with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t) or pack(t), lambda t: t):  # type: ignore[func-returns-value]
-        network.train()(torch.zeros(images, *shape))
+        try:
+            network.train()(torch.zeros(images, *shape))
+        except Exception as error:  # noqa: BLE001 -- anybody's code may raise anything
+            told = str(error).strip().split("\n")[0][:200] or type(error).__name__
+            raise GradcastError(
+                f"the network {type(network).__name__} fails in training mode on images of shape {tuple(shape)} "
+                f"({told}); change it, or stream.size and stream.colour"
+            ) from None
     return sum(seen.values())

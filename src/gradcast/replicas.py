@@ -56,6 +56,8 @@ class Replicas:
         self.places = {
             name: slice(end - size, end) for name, size, end in zip(self.names, self.sizes, ends, strict=True)
         }
+        self.trained = _trained(self.module)
+        _check_alike(modules)
         flat = [torch.cat([p.detach().flatten() for p in module.parameters()]) for module in modules]
         self.theta: Float[Tensor, "r p"] = torch.stack([f.to(device=device, dtype=dtype) for f in flat])
         stacked = zip(*(module.named_buffers() for module in modules), strict=True)
@@ -95,8 +97,8 @@ class Replicas:
         """A training pass; with ``used`` one of unlabelled images, from which the others keep their statistics."""
         self._train(statistics != "frozen")
         updating = _updating(statistics, used, self.theta)
-        with self._statistics(updating):
-            y, backward = self._pass(x.unsqueeze(1), unlabelled=used is not None)
+        with self._statistics(updating) as buffers:
+            y, backward = self._pass(x.unsqueeze(1), buffers, unlabelled=used is not None)
         z = self.heads.columns(y, task)
         leaf = z.detach().squeeze(1)
 
@@ -134,8 +136,8 @@ class Replicas:
         """
         self._train(statistics != "frozen")
         kept = self.kept if self.kept is not None and self.kept.holds(x, self.theta) else None
-        with self._statistics(_updating(statistics, None, self.theta)):
-            outputs, backward = self._pass(x, None if kept is None else kept.factors.first)
+        with self._statistics(_updating(statistics, None, self.theta)) as buffers:
+            outputs, backward = self._pass(x, buffers, None if kept is None else kept.factors.first)
         z = self.heads.columns_at(outputs, tasks.unsqueeze(1))
         found = backward(z, cross_entropy(z.detach(), y)[1])
         if found.factors is not None:
@@ -145,7 +147,7 @@ class Replicas:
     @torch.no_grad()
     def classify(self, x: Float[Tensor, "n *shape"], tasks: Int[Tensor, " n"]) -> Int[Tensor, "r n"]:
         """Predicted class inside each image's task, for images all replicas share; nothing is updated."""
-        images = folded.channels_last(x)
+        images = folded.channels_last(x) if self.outputs is folded.outputs else x.contiguous()
         return torch.stack([self.heads.columns_at(module(images), tasks).argmax(-1) for module in self.modules])
 
     @cached_property
@@ -159,28 +161,38 @@ class Replicas:
         return found
 
     @contextmanager
-    def _statistics(self, updating: Bool[Tensor, " r"] | None) -> Iterator[None]:
-        """Afterwards the running statistics of replicas that are not ``updating`` are what they were."""
-        before = {} if updating is None else {name: buffer.clone() for name, buffer in self.buffers.items()}
-        yield
-        for name, old in before.items():
-            assert updating is not None
-            new = self.buffers[name]
-            new.copy_(torch.where(updating.view(-1, *[1] * (old.dim() - 1)), new, old))
+    def _statistics(self, updating: Bool[Tensor, " r"] | None) -> Iterator[dict[str, Tensor]]:
+        """Buffers for a pass; those of replicas that are not ``updating`` end as they were.
+
+        The pass has copies then: what it still needs for its way back is not overwritten.
+        """
+        if updating is None:
+            yield self.buffers
+            return
+        copies = {name: buffer.clone() for name, buffer in self.buffers.items()}
+        yield copies
+        for name, buffer in self.buffers.items():
+            buffer.copy_(torch.where(updating.view(-1, *[1] * (buffer.dim() - 1)), copies[name], buffer))
 
     def _train(self, training: bool) -> None:
         if self.module.training != training:
             self.module.train(training)
 
     def _pass(
-        self, x: Float[Tensor, "r k m *shape"], first: Tensor | None = None, *, unlabelled: bool = False
+        self,
+        x: Float[Tensor, "r k m *shape"],
+        buffers: dict[str, Tensor],
+        first: Tensor | None = None,
+        *,
+        unlabelled: bool = False,
     ) -> tuple[Float[Tensor, "r k m c"], "Backward"]:
         """Outputs, and what leads from a gradient of something made of them to one weight gradient a pass."""
         images = x.flatten(0, 2).to(self.inner)
         if self.outputs is None:
             training = self.module.training
             self.outputs = choose(self.module, images)
-            self.linear = not x.is_cuda and self.outputs is folded.outputs and only_linear(self.module, images)
+            fits = not x.is_cuda and self.outputs is folded.outputs and self.trained is None
+            self.linear = fits and only_linear(self.module, images)
             self.module.train(training)
             if self.inner != self.theta.dtype and self.outputs is not folded.outputs:
                 raise GradcastError(
@@ -191,10 +203,11 @@ class Replicas:
             return self._linear_pass(images, x.shape[:3], first)
         theta = self.theta.detach().unsqueeze(1).expand(-1, x.shape[1], -1).requires_grad_()
         noise = self.chance.unlabelled if unlabelled else self.chance.labelled
-        y = self.outputs(self.module, self.parameters(theta), self.buffers, images, noise).to(theta.dtype)
+        y = self.outputs(self.module, self.parameters(theta), buffers, images, noise).to(theta.dtype)
 
         def backward(end: Tensor, gradient: Tensor) -> PastGradients:
-            return PastGradients(torch.autograd.grad(end, theta, gradient)[0])
+            found = torch.autograd.grad(end, theta, gradient)[0]
+            return PastGradients(found if self.trained is None else found * self.trained)
 
         return y.unflatten(0, x.shape[:3]), backward
 
@@ -249,6 +262,28 @@ def _updating(statistics: Statistics, used: Tensor | None, theta: Tensor) -> Boo
     if statistics == "separate":
         return torch.zeros(len(theta), dtype=torch.bool, device=theta.device)
     return used if statistics == "update" else None
+
+
+def _trained(module: nn.Module) -> Float[Tensor, " p"] | None:
+    """One for weights that are trained and zero for those that ask for no gradient; None where all are trained."""
+    if all(parameter.requires_grad for parameter in module.parameters()):
+        return None
+    return torch.cat([torch.full_like(p.detach().flatten(), float(p.requires_grad)) for p in module.parameters()])
+
+
+def _check_alike(modules: Sequence[nn.Module]) -> None:
+    """One module's code runs for all replicas: what is neither weight nor buffer must be the same in all."""
+    for name, layer in modules[0].named_modules():
+        for key, value in vars(layer).items():
+            others = [vars(module.get_submodule(name)).get(key) for module in modules[1:]]
+            if isinstance(value, Tensor) and not all(
+                isinstance(other, Tensor) and torch.equal(other.cpu(), value.cpu()) for other in others
+            ):
+                where = f"{type(modules[0]).__name__}.{name}.{key}" if name else f"{type(modules[0]).__name__}.{key}"
+                raise GradcastError(
+                    f"{where} is a tensor that differs from seed to seed and is no parameter or buffer; register it "
+                    "with register_buffer"
+                )
 
 
 def _moved(buffer: Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:

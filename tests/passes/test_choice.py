@@ -1,15 +1,17 @@
 import copy
+import random
 from collections.abc import Callable
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import dropout
 
 from gradcast.errors import GradcastError
 from gradcast.networks.mlp import MLP
 from gradcast.networks.resnet import SlimResNet18
 from gradcast.passes import folded, one_by_one, vmapped
-from gradcast.passes.choice import choose
+from gradcast.passes.choice import choose, only_linear
 from tests.passes.reference import Scaled, numbers
 from tests.passes.test_one_by_one import Branching
 
@@ -19,6 +21,27 @@ class Centred(nn.Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         return super().forward(x - x.mean(0))
+
+
+class RarelyNoisy(nn.Linear):
+    """The trial may see no difference."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(torch.where(torch.rand_like(x[:, :1]) < 1e-9, 0.0, x))
+
+
+class Sideways(nn.Linear):
+    """Drops from something whose first axis is not the images'."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x * dropout(torch.ones(6, dtype=x.dtype), 0.5, self.training))
+
+
+class Foreign(nn.Linear):
+    """Draws what no seed governs."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) * random.random()
 
 
 class Noisy(nn.Linear):
@@ -42,6 +65,8 @@ VMAPPED = {
 ONE_BY_ONE = {
     "numbers looked at": (lambda: Branching(6, 3), (6,), "cannot be vmapped"),
     "numbers drawn": (lambda: Noisy(6, 3), (6,), "random numbers by other means"),
+    "numbers rarely used": (lambda: RarelyNoisy(6, 3), (6,), "random numbers by other means"),
+    "dropout across images": (lambda: Sideways(6, 3), (6,), "of something else than images"),
     "dropout where nothing folds": (lambda: nn.Sequential(Scaled(), nn.Dropout(0.5)), (6,), "has dropout"),
 }
 NETWORKS = FOLDED | VMAPPED
@@ -66,6 +91,32 @@ def test_what_cannot_be_vmapped_runs_one_by_one_and_says_so(
 ) -> None:
     with pytest.warns(UserWarning, match=why):
         assert choose(build(), numbers(5, *shape, dtype=torch.float32)) is one_by_one.outputs
+
+
+def test_foreign_random_numbers_are_refused() -> None:
+    with pytest.raises(GradcastError, match="Foreign gives other outputs for the same images"):
+        choose(Foreign(6, 3), numbers(5, 6, dtype=torch.float32))
+
+
+class Deep(nn.Linear):
+    """A linear layer over more than one axis."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x.unflatten(1, (2, 3))).flatten(1)
+
+
+class Cut(nn.Sequential):
+    """No way back to the first layer."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = self[1](self[0](x).detach())
+        return y
+
+
+@pytest.mark.parametrize("build", [lambda: Deep(3, 2), lambda: Cut(nn.Linear(6, 4), nn.Linear(4, 2))])
+def test_only_plain_chains_of_linear_layers_count_as_such(build: Callable[[], nn.Module]) -> None:
+    assert not only_linear(build(), numbers(5, 6, dtype=torch.float32))
+    assert only_linear(MLP([6, 4, 2]), numbers(5, 6, dtype=torch.float32))
 
 
 def test_a_network_that_does_not_take_the_images_is_refused() -> None:

@@ -23,6 +23,8 @@ def network(path: str, arguments: Mapping[str, Argument], shape: Shape, outputs:
     gradcast runs is looked through first.
     """
     make = _find(path)
+    if taken := arguments.keys() & {"outputs", "shape"}:
+        raise GradcastError(f"model.arguments may not hold {taken.pop()!r}: gradcast gives it; remove it")
     given: dict[str, Any] = {"outputs": outputs, **arguments}
     try:
         parameters = inspect.signature(make).parameters

@@ -15,7 +15,7 @@ from gradcast.passes import folded, one_by_one, vmapped
 from gradcast.passes.noise import Noise, Undropped
 
 # What a network may throw when its weights have two axes more than it expects.
-FAILED = (folded.UnfoldableError, RuntimeError, ValueError, IndexError, TypeError, AttributeError, NotImplementedError)
+FAILED = (folded.UnfoldableError, RuntimeError, ValueError, LookupError, TypeError, AttributeError, AssertionError)
 
 
 @runtime_checkable
@@ -41,8 +41,11 @@ def only_linear(module: nn.Module, x: Float[Tensor, "n *shape"]) -> bool:
         return False
     try:
         with Undropped() as dropout:
-            _, seen = folded.linear_layers(module, weights, x[:1])
+            found, seen = folded.linear_layers(module, weights, x[:1])
+        torch.autograd.grad(found.sum(), [layer.y for layer in seen])  # all lie on the way back
     except FAILED:
+        return False
+    if any(layer.x.dim() != 2 for layer in seen):
         return False
     used = [name for layer in seen for name in (layer.weight, layer.bias) if name is not None]
     return not dropout.met and sorted(used) == sorted(weights)
@@ -55,30 +58,38 @@ def choose(module: nn.Module, x: Float[Tensor, "n *shape"]) -> Outputs:
     draws random numbers by other means than dropout, or cannot be vmapped, goes one by one.
     """
     trial = copy.deepcopy(module).double()
-    images = torch.randn(12, *x.shape[1:], dtype=torch.float64, device=x.device, generator=_generator(x.device))
+    images = torch.rand(12, *x.shape[1:], dtype=torch.float64, device=x.device, generator=_generator(x.device))
     noise = Noise([_generator(x.device), _generator(x.device)])
+    before = noise.generators[0].get_state()
     with Undropped() as dropout:
         try:
             expected = _trial(one_by_one.outputs, trial, images, noise)
-            again = _trial(one_by_one.outputs, trial, images, noise)
+            drawn = not torch.equal(noise.generators[0].get_state(), before)
+            again = _trial(one_by_one.outputs, trial, images, Noise([_generator(x.device), _generator(x.device)]))
         except FAILED as error:
             raise GradcastError(
                 f"the network {type(module).__name__} fails on images of shape {tuple(x.shape[1:])} "
                 f"({_first_sentence(error)}); change it, or stream.size and stream.colour"
             ) from None
         if not _same(again, expected):
+            raise GradcastError(
+                f"the network {type(module).__name__} gives other outputs for the same images: it draws random numbers "
+                "that no seed of a run governs, or keeps something from pass to pass; let it draw from torch"
+            )
+        if drawn:
             return _slow(module, "it draws random numbers by other means than dropout")
         problem = "its passes would not be independent"
         for way in (folded.outputs, vmapped.outputs):
+            dropout.met.clear()
             try:
                 found = _trial(way, trial, images)
             except FAILED as error:
                 problem = _first_sentence(error)
                 continue
             if _same(found, expected):
-                if way is folded.outputs or not dropout.met:
+                if not dropout.met or (way is folded.outputs and dropout.met == {len(images)}):
                     return way
-                problem = "it has dropout between layers that cannot be folded"
+                problem = "it has dropout between layers that cannot be folded, or of something else than images"
     return _slow(module, problem)
 
 
@@ -93,8 +104,12 @@ def _slow(module: nn.Module, problem: str) -> Outputs:
 
 def _same(found: Sequence[Tensor], expected: Sequence[Tensor]) -> bool:
     """To rounding, which is relative to a tensor's largest number."""
-    pairs = [(a, b, max(1.0, float(b.abs().amax()))) for a, b in zip(found, expected, strict=True)]
-    return all(a.shape == b.shape and torch.allclose(a, b, rtol=1e-7, atol=1e-9 * size) for a, b, size in pairs)
+    pairs = [(a, b) for a, b in zip(found, expected, strict=True) if a.numel() or b.numel()]
+    return all(
+        a.shape == b.shape
+        and torch.allclose(a, b, rtol=1e-7, atol=1e-9 * max(1.0, float(b.abs().nan_to_num().amax())), equal_nan=True)
+        for a, b in pairs
+    )
 
 
 def _first_sentence(error: Exception) -> str:

@@ -79,15 +79,17 @@ class Chance:
 
 
 class Undropped(TorchFunctionMode):
-    """While it is on, dropout drops nothing; ``met`` says whether there was any."""
+    """While it is on, dropout drops nothing; ``met`` holds the lengths of what it would have dropped from."""
 
-    met = False
+    def __init__(self) -> None:
+        super().__init__()
+        self.met: set[int] = set()
 
     def __torch_function__(
         self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """The first argument for dropout, the ordinary result for all else."""
         if func in DROPOUTS:
-            self.met = True
+            self.met.add(len(args[0]) if args[0].dim() else 0)
             return args[0]
         return func(*args, **(kwargs or {}))

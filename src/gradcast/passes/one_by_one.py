@@ -16,7 +16,7 @@ def outputs(
 ) -> Float[Tensor, "n c"]:
     """As ``folded.outputs``; buffers are views, which the network's layers update in place and in order."""
     replicas, passes = next(iter(weights.values())).shape[:2]
-    images = x.unflatten(0, (replicas, passes, -1))
+    images = x.contiguous().unflatten(0, (replicas, passes, -1))  # random numbers fill tensors in their own order
     found: list[Tensor] = []
     for replica, index in product(range(replicas), range(passes)):
         own = {name: weight[replica, index] for name, weight in weights.items()}
