@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from gradcast.core import Batch, Metrics, Unlabelled
-from gradcast.errors import GradcastError
+from gradcast.errors import GradcastError, told
 from gradcast.step import Step
 
 Advance = Callable[[Batch, Unlabelled | None], Metrics]
@@ -82,7 +82,7 @@ class Captured:
             raise
         except RuntimeError as error:
             raise GradcastError(
-                f"the step cannot be captured as a CUDA graph ({str(error).splitlines()[0]}): the network's forward "
+                f"the step cannot be captured as a CUDA graph ({told(error)}): the network's forward "
                 "may not look at numbers on the host, as .item(), print or an if do; change it, or use --device cpu"
             ) from None
         return Recording(graph, own, extra, list(metrics), values)

@@ -13,7 +13,7 @@ from typing import Literal
 import torch
 from threadpoolctl import threadpool_limits
 
-from gradcast.errors import GradcastError
+from gradcast.errors import GradcastError, told
 
 # float64 and float32: weights and every product. tf32: float32, but products of a GPU round their factors to TF32.
 # bf16: weights and sums in float32, images to logits and back in bfloat16 (GPU).
@@ -30,9 +30,7 @@ def choose_device(name: str) -> torch.device:
         device = torch.device(name)
         torch.zeros(1, device=device).item()
     except (RuntimeError, AssertionError) as error:
-        raise GradcastError(
-            f"device {name!r} cannot be used ({str(error).splitlines()[0]}); try --device cpu"
-        ) from None
+        raise GradcastError(f"device {name!r} cannot be used ({told(error)}); try --device cpu") from None
     return device
 
 

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from gradcast import build
 from gradcast.environment import Place, free_memory
-from gradcast.errors import GradcastError
+from gradcast.errors import GradcastError, told
 from gradcast.models import network
 from gradcast.spec import FinetuneSpec, Setting
 from gradcast.streams.stream import Stream
@@ -53,9 +53,8 @@ def activation_numbers(network: nn.Module, shape: Sequence[int]) -> int:
         try:
             network.train()(torch.zeros(images, *shape))
         except Exception as error:  # noqa: BLE001 -- anybody's code may raise anything
-            told = str(error).strip().split("\n")[0][:200] or type(error).__name__
             raise GradcastError(
                 f"the network {type(network).__name__} fails in training mode on images of shape {tuple(shape)} "
-                f"({told}); change it, or stream.size and stream.colour"
+                f"({told(error)}); change it, or stream.size and stream.colour"
             ) from None
     return sum(seen.values())

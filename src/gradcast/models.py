@@ -12,7 +12,7 @@ from pydantic import Field
 from torch import nn
 
 from gradcast.data.images import Shape
-from gradcast.errors import GradcastError
+from gradcast.errors import GradcastError, told
 from gradcast.networks import MLP, AlexNetLike, ConvLarge, EfficientNet, SlimResNet18, own
 from gradcast.networks.efficientnet import from_published_names
 from gradcast.networks.mlp import Norm
@@ -158,9 +158,8 @@ def _try(made: nn.Module, spec: ModelSpec, shape: Shape, outputs: int) -> None:
     try:
         found = made.eval()(torch.zeros(2, *shape))
     except Exception as error:  # noqa: BLE001 -- anybody's code may raise anything
-        told = str(error).strip().split("\n")[0][:200] or type(error).__name__
         raise GradcastError(
-            f"{what} cannot take images of {shape[0]} x {shape[1]} x {shape[2]} ({told}); set stream.size or "
+            f"{what} cannot take images of {shape[0]} x {shape[1]} x {shape[2]} ({told(error)}); set stream.size or "
             "stream.colour, or choose another network"
         ) from None
     if getattr(found, "shape", None) != (2, outputs):

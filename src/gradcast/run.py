@@ -18,7 +18,7 @@ from gradcast.data.cache import Cache, default_cache
 from gradcast.data.images import Pixels, Source
 from gradcast.data.load import Shelf, default_data, untracked
 from gradcast.data.own import pixels
-from gradcast.errors import GradcastError
+from gradcast.errors import GradcastError, told
 from gradcast.grouping import together
 from gradcast.loop import Loop, Observer
 from gradcast.report import write_report
@@ -134,7 +134,7 @@ def _enough_memory(seeds: int) -> Iterator[None]:
     try:
         yield
     except (MemoryError, OverflowError, RuntimeError) as error:
-        text = str(error).splitlines()[0] if str(error) else type(error).__name__
+        text = told(error)
         if isinstance(error, RuntimeError) and not re.search(
             r"allocat|out of memory|too large|overflow", text, re.IGNORECASE
         ):

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from gradcast.capture import fastest
 from gradcast.core import Batch, Learner, Unlabelled
 from gradcast.environment import choose_place
-from gradcast.errors import GradcastError
+from gradcast.errors import GradcastError, told
 from gradcast.gradients.learner import GradientLearner
 from gradcast.heads import Heads
 from gradcast.learners import Finetune, Gem, dcl
@@ -77,7 +77,7 @@ def replay(path: Path, device: str = "cpu") -> Replay:
             f"the config of {path} is wrong at {'.'.join(map(str, first['loc']))!r}: {first['msg']}"
         ) from None
     except (RuntimeError, IndexError, ValueError, json.JSONDecodeError) as error:
-        raise GradcastError(f"{path} does not fit together: {str(error).splitlines()[0]}") from None
+        raise GradcastError(f"{path} does not fit together: {told(error)}") from None
 
 
 def _replay(path: Path, arrays: Arrays, config: TraceConfig, device: torch.device) -> Replay:

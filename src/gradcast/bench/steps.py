@@ -124,13 +124,13 @@ class Life:
         return self.begun[task]
 
     def _learn(self, task: int) -> None:
-        for count in [BATCH] * self.network.lived + [MEMORIES]:
-            x, y = self.draw(task, count)
-            batch = Batch(x.unsqueeze(0), y.unsqueeze(0), task)
-            if count == BATCH:
-                self.advance(batch, None)
-            else:
-                self.memory.write(batch)  # full, whatever the steps have left there
+        for _ in range(self.network.lived):
+            self.advance(self._batch(task, BATCH), None)
+        self.memory.write(self._batch(task, MEMORIES))  # full, whatever the steps have left there
+
+    def _batch(self, task: int, count: int) -> Batch:
+        x, y = self.draw(task, count)
+        return Batch(x.unsqueeze(0), y.unsqueeze(0), task)
 
 
 @cache

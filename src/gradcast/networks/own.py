@@ -11,7 +11,7 @@ from typing import Any
 from torch import nn
 
 from gradcast.data.images import Shape
-from gradcast.errors import GradcastError
+from gradcast.errors import GradcastError, told
 
 Argument = bool | int | float | str
 
@@ -32,7 +32,8 @@ def network(path: str, arguments: Mapping[str, Argument], shape: Shape, outputs:
         made = make(**given)
     except Exception as error:  # noqa: BLE001 -- anybody's code may raise anything
         raise GradcastError(
-            f"{path} cannot be made with {', '.join(given)} ({_told(error)}); it is called with the keyword 'outputs', "
+            f"{path} cannot be made with {', '.join(given)} ({type(error).__name__}: "
+            f"{told(error)}); it is called with the keyword 'outputs', "
             "'shape' if it has that, and model.arguments"
         ) from None
     if not isinstance(made, nn.Module):
@@ -64,13 +65,10 @@ def _find(path: str) -> Callable[..., object]:
             found = getattr(found, part)
     except Exception as error:  # noqa: BLE001 -- importing runs anybody's code
         raise GradcastError(
-            f"model.path = {path!r} cannot be imported ({_told(error)}); check it, or run where {module}.py lies"
+            f"model.path = {path!r} cannot be imported ({type(error).__name__}: {told(error)}); "
+            f"check it, or run where {module}.py lies"
         ) from None
     if not callable(found):
         raise GradcastError(f"model.path = {path!r} is not a class or function; name what makes the network")
     make: Callable[..., object] = found
     return make
-
-
-def _told(error: Exception) -> str:
-    return f"{type(error).__name__}: {str(error).strip().splitlines()[0][:200] if str(error).strip() else ''}"

@@ -1,7 +1,6 @@
 """Which way a network's passes are computed: the fastest that, on trial, gives what passes one after another give."""
 
 import copy
-import re
 import warnings
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
@@ -10,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from gradcast.errors import GradcastError
+from gradcast.errors import GradcastError, told
 from gradcast.passes import folded, one_by_one, vmapped
 from gradcast.passes.noise import Noise, Undropped
 
@@ -69,7 +68,7 @@ def choose(module: nn.Module, x: Float[Tensor, "n *shape"]) -> Outputs:
         except FAILED as error:
             raise GradcastError(
                 f"the network {type(module).__name__} fails on images of shape {tuple(x.shape[1:])} "
-                f"({_first_sentence(error)}); change it, or stream.size and stream.colour"
+                f"({told(error)}); change it, or stream.size and stream.colour"
             ) from None
         if not _same(again, expected):
             raise GradcastError(
@@ -84,7 +83,7 @@ def choose(module: nn.Module, x: Float[Tensor, "n *shape"]) -> Outputs:
             try:
                 found = _trial(way, trial, images)
             except FAILED as error:
-                problem = _first_sentence(error)
+                problem = told(error).split(". ")[0]  # vmap goes on at length
                 continue
             if _same(found, expected):
                 if not dropout.met or (way is folded.outputs and dropout.met == {len(images)}):
@@ -110,10 +109,6 @@ def _same(found: Sequence[Tensor], expected: Sequence[Tensor]) -> bool:
         and torch.allclose(a, b, rtol=1e-7, atol=1e-9 * max(1.0, float(b.abs().nan_to_num().amax())), equal_nan=True)
         for a, b in pairs
     )
-
-
-def _first_sentence(error: Exception) -> str:
-    return re.split(r"\n|\. ", str(error).strip())[0][:200] or type(error).__name__
 
 
 def _trial(outputs: Outputs, module: nn.Module, images: Tensor, noise: Noise | None = None) -> list[Tensor]:
