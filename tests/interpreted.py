@@ -2,9 +2,15 @@
 
 import os
 
-os.environ["TRITON_INTERPRET"] = "1"  # read when a kernel is defined: import this module before any kernel
-
 import pytest
+import torch
+
+if torch.cuda.is_available():  # the interpreter would run the kernels of all other tests too, on the GPU's numbers
+    pytest.skip(
+        "interpreted kernels need a process without a GPU: CUDA_VISIBLE_DEVICES= pytest", allow_module_level=True
+    )
+
+os.environ["TRITON_INTERPRET"] = "1"  # read when a kernel is defined: import this module before any kernel
 
 interpreter = pytest.importorskip(
     "triton.runtime.interpreter", reason="the kernels' compiler is not installed: pip install triton (Linux only)"

@@ -13,6 +13,12 @@ NETWORKS = {
     "mlp": (lambda: MLP([6, 5, 3]), (2, 3)),
     "mlp with BatchNorm": (lambda: MLP([6, 5, 3], norm="batch"), (6,)),
     "resnet": (lambda: SlimResNet18(4, 5, channels=2), (2, 16, 16)),
+    "1x1 convolutions": (
+        lambda: nn.Sequential(
+            nn.Conv2d(2, 3, 1, stride=(2, 3)), nn.Conv2d(3, 4, 1, bias=False, dilation=2), nn.Flatten()
+        ),
+        (2, 5, 7),
+    ),
     "sequential": (
         lambda: nn.Sequential(
             nn.Conv2d(2, 4, 3, stride=2, padding=1),

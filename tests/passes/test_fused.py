@@ -14,8 +14,9 @@ LAST = torch.channels_last
 
 @pytest.fixture
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pass's 72 pixels take four parts, its 360 numbers three blocks; the last ones are not full."""
+    """A pass's 72 pixels take four parts, its 5 channels three, its 360 numbers three; the last ones are not full."""
     monkeypatch.setattr(fused, "LENGTH", 4)
+    monkeypatch.setattr(fused, "WIDTH", 2)
     monkeypatch.setattr(fused, "BLOCK", 128)
 
 
@@ -69,6 +70,7 @@ def test_a_mean_far_from_zero_costs_no_precision() -> None:
     assert (y - expected).abs().max() < 1e-3
 
 
+@pytest.mark.usefixtures("_small_blocks")
 def test_running_statistics_are_those_of_torch() -> None:
     mean, var = single(REPLICAS, CHANNELS), single(REPLICAS, CHANNELS, seed=1).abs()
     seen = single(REPLICAS, 7, CHANNELS, seed=2), single(REPLICAS, 7, CHANNELS, seed=3).abs()

@@ -3,8 +3,9 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 
-from gradcast.passes.layers import Convolution, Linear
+from gradcast.passes.layers import Convolution, Linear, pieces, summed_products
 from tests.passes.reference import images, modules, numbers, one_by_one, together
 
 
@@ -26,6 +27,20 @@ def test_linear_equals_each_pass_alone(bias: bool, shape: tuple[int, ...]) -> No
     expected, found = one_by_one(alone, x), together(linear, alone, x)
     torch.testing.assert_close(vars(found), vars(expected))
     assert ("bias" in found.gradients) == bias
+
+
+@pytest.mark.parametrize(("dtype", "error"), [(torch.float64, 1e-12), (torch.bfloat16, 0.05)])
+def test_products_in_pieces_are_the_same(dtype: torch.dtype, error: float) -> None:
+    a, b = numbers(3, 8, 5).to(dtype), numbers(3, 8, 2).to(dtype)
+    found = summed_products(a, b, 4)
+    torch.testing.assert_close(found.double(), a.double().mT @ b.double(), rtol=error, atol=error)
+    assert found.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+
+
+def test_a_gpu_cuts_long_sums_and_no_others() -> None:
+    with FakeTensorMode():
+        assert [pieces(torch.empty(1, n, 3, device="cuda")) for n in (256, 4096, 4097, 3 * 65_536)] == [1, 2, 1, 64]
+        assert pieces(torch.empty(1, 65_536, 3)) == 1
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from gradcast.passes.kernels import jit, ready
 
 BLOCK = 1024  # numbers an elementwise program takes
 LENGTH = 32  # pixels a summing program takes at once
+WIDTH = 64  # channels a summing program takes, at most; compilers take minutes over thousands
 PROGRAMS = 2_048  # summing programs of all passes, at most
 
 
@@ -32,9 +33,9 @@ class FusedNormRelu(Function):
         parts = _parts(length, groups, channels)
         sums = x.new_empty(groups, parts, 2, channels, dtype=torch.float32)
         mean, var, rstd, scale, shift = x.new_empty(5, replicas, passes, channels, dtype=torch.float32).unbind()
-        sizes = {"C": channels, "BC": _padded(channels)}
-        jit().moments[(groups, parts)](x, sums, length, _chunk(length, parts), **sizes, BL=LENGTH)
-        jit().finish_moments[(groups,)](
+        sizes, blocks = _blocks(channels)
+        jit().moments[(groups, parts, blocks)](x, sums, length, _chunk(length, parts), **sizes, BL=LENGTH)
+        jit().finish_moments[(groups, blocks)](
             x, sums, weight, bias, mean, var, rstd, scale, shift, length, eps, passes,
             weight.stride(0), bias.stride(0), **sizes, PARTS=parts,
         )  # fmt: skip
@@ -56,15 +57,15 @@ class FusedNormRelu(Function):
         length = x.numel() // mean.numel()
         gated = torch.empty_like(dy) if y is not None else dy
         recompute = ctx.relu and y is None
-        sizes = {"C": channels, "BC": _padded(channels)}
+        sizes, blocks = _blocks(channels)
         parts = _parts(length, groups, channels)
         sums = x.new_empty(groups, parts, 2, channels, dtype=torch.float32)
-        jit().sums[(groups, parts)](
+        jit().sums[(groups, parts, blocks)](
             x, dy, y, gated, mean, scale, shift, sums, length, _chunk(length, parts), **sizes,
             BL=LENGTH, GATE=y is not None, RECOMPUTE=recompute,
         )  # fmt: skip
         dweight, dbias, slope, level = x.new_empty(4, *mean.shape, dtype=torch.float32).unbind()
-        jit().finish_sums[(groups,)](
+        jit().finish_sums[(groups, blocks)](
             sums, mean, rstd, scale, dweight, dbias, slope, level, length, **sizes, PARTS=parts
         )
         dx, size = torch.empty_like(x), length * channels
@@ -77,12 +78,13 @@ class FusedNormRelu(Function):
 def fold_in(mean: Tensor, var: Tensor, seen_mean: Tensor, seen_var: Tensor, momentum: float, unbias: float) -> None:
     """Running statistics ``[R, C]`` after the passes, in place."""
     replicas, passes, channels = seen_mean.shape
-    jit().fold[(replicas,)](mean, var, seen_mean, seen_var, passes, momentum, unbias, C=channels, BC=_padded(channels))
+    sizes, blocks = _blocks(channels)
+    jit().fold[(replicas, blocks)](mean, var, seen_mean, seen_var, passes, momentum, unbias, **sizes)
 
 
 def _parts(length: int, groups: int, channels: int) -> int:
     """Summing programs a pass, a power of two: many for a single pass, but each with a few blocks to do."""
-    most = min(PROGRAMS // groups, length // (4 * LENGTH), 32_768 // _padded(channels), 256)
+    most = min(PROGRAMS // (groups * _blocks(channels)[1]), length // (4 * LENGTH), 256)
     return 1 << max(most, 1).bit_length() - 1
 
 
@@ -91,5 +93,7 @@ def _chunk(length: int, parts: int) -> int:
     return -(-length // (parts * LENGTH)) * LENGTH
 
 
-def _padded(channels: int) -> int:
-    return 1 << max(channels - 1, 1).bit_length()
+def _blocks(channels: int) -> tuple[dict[str, int], int]:
+    """A kernel's sizes, and how many of its programs lie side by side."""
+    block = min(1 << max(channels - 1, 1).bit_length(), WIDTH)
+    return {"C": channels, "BC": block}, -(-channels // block)

@@ -13,35 +13,31 @@ import triton.language as tl
 def convolution(
     x, w, y, pixels,
     H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, HO: tl.constexpr, WO: tl.constexpr, O: tl.constexpr,
-    STRIDE: tl.constexpr, KS: tl.constexpr, BP: tl.constexpr, BQ: tl.constexpr, BO: tl.constexpr,
-    PRECISION: tl.constexpr,
+    STRIDE: tl.constexpr, BP: tl.constexpr, BQ: tl.constexpr, BO: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """A block of one replica's output pixels and channels."""
     replica = tl.program_id(2).to(tl.int64)
     p = tl.program_id(0) * BP + tl.arange(0, BP)
     o = tl.program_id(1) * BO + tl.arange(0, BO)
-    RUN: tl.constexpr = KS * C
-    PAD: tl.constexpr = KS // 2
+    RUN: tl.constexpr = 3 * C
     rest = p % (HO * WO)
     image = p // (HO * WO)
-    h0 = (rest // WO) * STRIDE - PAD
-    w0 = (rest % WO) * STRIDE - PAD
+    h0 = (rest // WO) * STRIDE - 1
+    w0 = (rest % WO) * STRIDE - 1
     base = ((image * H + h0) * W + w0) * C
     x += replica * (pixels // (HO * WO)) * (H * W * C)
-    w += replica * (O * KS * RUN)
+    w += replica * (O * 3 * RUN)
     y += replica * pixels * O
     total = tl.zeros((BP, BO), tl.float32)
-    for kh in tl.static_range(KS):
+    for kh in tl.static_range(3):
         inside = (h0 + kh >= 0) & (h0 + kh < H) & (p < pixels)
         for q0 in tl.static_range(0, RUN, BQ):
             q = q0 + tl.arange(0, BQ)
             mask = inside[:, None] & (q < RUN)[None, :]
-            if KS == 3:
-                mask = mask & ((w0 >= 0)[:, None] | (q >= C)[None, :])
-                mask = mask & ((w0 + 2 < W)[:, None] | (q < 2 * C)[None, :])
+            mask = mask & ((w0 >= 0)[:, None] | (q >= C)[None, :]) & ((w0 + 2 < W)[:, None] | (q < 2 * C)[None, :])
             runs = tl.load(x + (base + kh * (W * C))[:, None] + q[None, :], mask=mask, other=0.0)
             rows = tl.load(
-                w + (o * (KS * RUN))[None, :] + (kh * RUN + q)[:, None],
+                w + (o * (3 * RUN))[None, :] + (kh * RUN + q)[:, None],
                 mask=(q < RUN)[:, None] & (o < O)[None, :],
                 other=0.0,
             )
@@ -55,12 +51,10 @@ def convolution(
 def weight_gradient(
     x, dy, out, pixels, chunk,
     H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, HO: tl.constexpr, WO: tl.constexpr, O: tl.constexpr,
-    STRIDE: tl.constexpr, KS: tl.constexpr, BP: tl.constexpr, BQ: tl.constexpr, BO: tl.constexpr,
-    PRECISION: tl.constexpr,
+    STRIDE: tl.constexpr, BP: tl.constexpr, BQ: tl.constexpr, BO: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """A block of one pass's weight gradient, summed over one part of its output pixels; all filter rows at once."""
-    RUN: tl.constexpr = KS * C
-    PAD: tl.constexpr = KS // 2
+    RUN: tl.constexpr = 3 * C
     QS: tl.constexpr = (RUN + BQ - 1) // BQ
     group = tl.program_id(0).to(tl.int64)
     part = tl.program_id(1)
@@ -74,26 +68,24 @@ def weight_gradient(
     for start in range(part * chunk, tl.minimum((part + 1) * chunk, pixels), BP):
         p = start + tl.arange(0, BP)
         rest = p % (HO * WO)
-        h = (rest // WO) * STRIDE - PAD
-        w = (rest % WO) * STRIDE - PAD
+        h = (rest // WO) * STRIDE - 1
+        w = (rest % WO) * STRIDE - 1
         runs = x + (((p // (HO * WO) * H + h) * W + w) * C)[:, None] + q[None, :]
         mask = (p < pixels)[:, None] & (q < RUN)[None, :]
         slopes = tl.load(dy + (p * O)[:, None] + o[None, :], mask=(p < pixels)[:, None] & (o < O)[None, :], other=0.0)
         slopes = tl.trans(slopes)
-        if KS == 3:
-            mask = mask & ((w >= 0)[:, None] | (q >= C)[None, :]) & ((w + 2 < W)[:, None] | (q < 2 * C)[None, :])
-            row = tl.load(runs + W * C, mask=mask & (h + 1 < H)[:, None], other=0.0)
-            middle = tl.dot(slopes, row, middle, input_precision=PRECISION)
-            row = tl.load(runs + 2 * W * C, mask=mask & (h + 2 < H)[:, None], other=0.0)
-            bottom = tl.dot(slopes, row, bottom, input_precision=PRECISION)
+        mask = mask & ((w >= 0)[:, None] | (q >= C)[None, :]) & ((w + 2 < W)[:, None] | (q < 2 * C)[None, :])
         row = tl.load(runs, mask=mask & (h >= 0)[:, None], other=0.0)
         top = tl.dot(slopes, row, top, input_precision=PRECISION)
-    at = ((part * tl.num_programs(0) + group) * O + o)[:, None] * (KS * RUN) + q[None, :]
+        row = tl.load(runs + W * C, mask=mask & (h + 1 < H)[:, None], other=0.0)
+        middle = tl.dot(slopes, row, middle, input_precision=PRECISION)
+        row = tl.load(runs + 2 * W * C, mask=mask & (h + 2 < H)[:, None], other=0.0)
+        bottom = tl.dot(slopes, row, bottom, input_precision=PRECISION)
+    at = ((part * tl.num_programs(0) + group) * O + o)[:, None] * (3 * RUN) + q[None, :]
     inside = (o < O)[:, None] & (q < RUN)[None, :]
     tl.store(out + at, top, mask=inside)
-    if KS == 3:
-        tl.store(out + at + RUN, middle, mask=inside)
-        tl.store(out + at + 2 * RUN, bottom, mask=inside)
+    tl.store(out + at + RUN, middle, mask=inside)
+    tl.store(out + at + 2 * RUN, bottom, mask=inside)
 
 
 @triton.jit
@@ -101,7 +93,7 @@ def moments(x, out, length, chunk, C: tl.constexpr, BC: tl.constexpr, BL: tl.con
     """Sums of the deviations from a pass's first pixel, and of their squares, for one part of a pass."""
     group = tl.program_id(0).to(tl.int64)
     part = tl.program_id(1)
-    c = tl.arange(0, BC)
+    c = tl.program_id(2) * BC + tl.arange(0, BC)
     x += group * length * C
     origin = tl.load(x + c, mask=c < C, other=0.0).to(tl.float32)
     first = tl.zeros((BL, BC), tl.float32)
@@ -125,7 +117,7 @@ def finish_moments(
 ):  # fmt: skip
     """Mean, variance, and the scale and shift they lead to, of one pass."""
     group = tl.program_id(0).to(tl.int64)
-    c = tl.arange(0, BC)
+    c = tl.program_id(1) * BC + tl.arange(0, BC)
     at = (group * PARTS + tl.arange(0, PARTS))[:, None] * (2 * C) + c[None, :]
     first = tl.sum(tl.load(sums + at, mask=c[None, :] < C, other=0.0), 0) / length
     second = tl.sum(tl.load(sums + at + C, mask=c[None, :] < C, other=0.0), 0) / length
@@ -146,7 +138,7 @@ def finish_moments(
 def fold(running_mean, running_var, mean, var, passes, momentum, unbias, C: tl.constexpr, BC: tl.constexpr):
     """Running statistics of one replica after its passes, one after another."""
     replica = tl.program_id(0).to(tl.int64)
-    c = tl.arange(0, BC)
+    c = tl.program_id(1) * BC + tl.arange(0, BC)
     own = replica * C + c
     centre = tl.load(running_mean + own, mask=c < C)
     spread = tl.load(running_var + own, mask=c < C)
@@ -181,7 +173,7 @@ def sums(
     """Sums of dy and of dy (x - mean) for one part of a pass, dy gated by ReLU; GATE writes the gated dy out."""
     group = tl.program_id(0).to(tl.int64)
     part = tl.program_id(1)
-    c = tl.arange(0, BC)
+    c = tl.program_id(2) * BC + tl.arange(0, BC)
     base = group * length * C
     centre = tl.load(mean + group * C + c, mask=c < C, other=0.0)
     a = tl.load(scale + group * C + c, mask=c < C, other=0.0)
@@ -213,7 +205,7 @@ def finish_sums(
 ):  # fmt: skip
     """Gradients of weight and bias of one pass, and what ``blend`` needs."""
     group = tl.program_id(0).to(tl.int64)
-    c = tl.arange(0, BC)
+    c = tl.program_id(1) * BC + tl.arange(0, BC)
     at = (group * PARTS + tl.arange(0, PARTS))[:, None] * (2 * C) + c[None, :]
     first = tl.sum(tl.load(sums + at, mask=c[None, :] < C, other=0.0), 0)
     second = tl.sum(tl.load(sums + at + C, mask=c[None, :] < C, other=0.0), 0)

@@ -3,6 +3,7 @@
 import warnings
 from functools import cache
 from types import ModuleType
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -12,6 +13,7 @@ from torch.nn.grad import conv2d_weight
 FEW = 40  # up to so many channels our convolution beats the library's
 PROGRAMS = 1_000  # a weight gradient is cut until about this many programs share it
 TOLERANCE = 0.02  # of the largest number; products of rounded factors differ by a tenth of that
+Kernel = Literal["convolve", "weight_gradients"]
 Options = tuple[tuple[int, int], tuple[int, int], tuple[int, int], int]  # stride, padding, dilation, groups
 
 
@@ -43,43 +45,60 @@ def _modern(device: torch.device) -> bool:
     return torch.cuda.get_device_capability(device) >= (8, 0)
 
 
-def fit(x: Tensor, filters: Tensor, options: Options) -> bool:
-    """Whether ours can do this convolution: 3x3 or 1x1, padded to keep its size, stride 1 or 2, nothing special.
+def convolves(x: Tensor, filters: Tensor, options: Options) -> bool:
+    """Whether ``convolve`` takes this convolution: it is the faster one where channels are few."""
+    few = x.shape[1] <= FEW
+    return few and _fits(x, filters, options) and agree("convolve", *_layer(x, filters, options))
 
-    They multiply on tensor cores, so float32 must be allowed to be rounded to TF32.
+
+def differentiates(x: Tensor, filters: Tensor, options: Options) -> bool:
+    """Whether ``weight_gradients`` takes the weight gradients of this convolution."""
+    return _fits(x, filters, options) and agree("weight_gradients", *_layer(x, filters, options))
+
+
+def _fits(x: Tensor, filters: Tensor, options: Options) -> bool:
+    """3x3, padded to keep its size, stride 1 or 2, nothing special.
+
+    Products are made on tensor cores, so float32 must be allowed to be rounded to TF32.
     """
     stride, padding, dilation, groups = options
-    size = filters.shape[-1]
     plain = dilation == (1, 1) and groups == 1 and stride in ((1, 1), (2, 2))
-    square = filters.shape[-2] == size and size in (1, 3) and padding == (size // 2, size // 2)
+    square = filters.shape[-2:] == (3, 3) and padding == (1, 1)
     even = x.shape[2] % stride[0] == 0 and x.shape[3] % stride[0] == 0
-    if not (ready(x) and rounded(x) and plain and square and even):
-        return False
-    return agree(x.shape[1:], filters.shape[1], size, stride[0], x.dtype, x.device)
+    return ready(x) and rounded(x) and plain and square and even
+
+
+Layer = tuple[torch.Size, int, int, torch.dtype, torch.device]  # shape of an image, outputs, stride
+
+
+def _layer(x: Tensor, filters: Tensor, options: Options) -> Layer:
+    return x.shape[1:], filters.shape[1], options[0][0], x.dtype, x.device
 
 
 @cache
-def agree(shape: torch.Size, outputs: int, size: int, stride: int, dtype: torch.dtype, device: torch.device) -> bool:
-    """Whether ours give what the library gives, tried once for each shape of layer: compilers err."""
+def agree(
+    kernel: Kernel, shape: torch.Size, outputs: int, stride: int, dtype: torch.dtype, device: torch.device
+) -> bool:
+    """Whether ours gives what the library gives, tried once for each shape of layer: compilers err."""
     generator = torch.Generator(device).manual_seed(0)
     x = torch.randn(24, *shape, generator=generator, device=device).to(dtype)
-    filters = torch.randn(2, outputs, shape[0], size, size, generator=generator, device=device).to(dtype)
-    x = x.contiguous(memory_format=torch.channels_last)
-    y = convolve(x, filters, stride=stride)
-    dy = torch.randn(y.shape, generator=generator, device=device).to(dtype)
-    dy = dy.contiguous(memory_format=torch.channels_last)
-    found = [y, weight_gradients(x, dy, filters, groups=4, stride=stride)]
-    x64, dy64, filters64, pad = x.double(), dy.double(), filters.double(), size // 2
-    outer = torch.cat([conv2d(a, w, None, stride, pad) for a, w in zip(x64.chunk(2), filters64, strict=True)])
-    shares = zip(x64.chunk(4), dy64.chunk(4), strict=True)
-    rows = [conv2d_weight(a, filters64[0].shape, d, stride, pad) for a, d in shares]
-    pairs = zip(found, (outer, torch.stack(rows)), strict=True)
-    errors = torch.stack([(ours - theirs).abs().max() / theirs.abs().max() for ours, theirs in pairs])
-    worst = float(errors.max())  # not a number where one is
-    if not worst < TOLERANCE:
+    filters = torch.randn(2, outputs, shape[0], 3, 3, generator=generator, device=device).to(dtype)
+    dy = torch.randn(24, outputs, shape[1] // stride, shape[2] // stride, generator=generator, device=device).to(dtype)
+    x, dy = (images.contiguous(memory_format=torch.channels_last) for images in (x, dy))
+    x64, dy64, filters64 = x.double(), dy.double(), filters.double()
+    if kernel == "convolve":
+        found = convolve(x, filters, stride=stride)
+        each = [conv2d(a, w, None, stride, 1) for a, w in zip(x64.chunk(2), filters64, strict=True)]
+        expected = torch.cat(each)
+    else:
+        found = weight_gradients(x, dy, filters, groups=4, stride=stride)
+        shares = zip(x64.chunk(4), dy64.chunk(4), strict=True)
+        expected = torch.stack([conv2d_weight(a, filters64[0].shape, d, stride, 1) for a, d in shares])
+    error = float((found - expected).abs().max() / expected.abs().max())
+    if not error < TOLERANCE:  # not a number where one is
         warnings.warn(
-            f"our kernel for a {size} x {size} convolution of {tuple(shape)} differs from the library's "
-            f"by {worst:.1e}: the library's is used, which is slower",
+            f"our kernel {kernel} for a 3 x 3 convolution of {tuple(shape)} differs from the library's "
+            f"by {error:.1e}: the library's is used, which is slower",
             stacklevel=2,
         )
         return False
@@ -92,8 +111,8 @@ def rounded(x: Tensor) -> bool:
 
 
 def convolve(x: Tensor, filters: Tensor, *, stride: int) -> Tensor:
-    """``x [R * n, C, H, W]`` with ``filters [R, O, C, k, k]``."""
-    replicas, outputs, channels, size, _ = filters.shape
+    """``x [R * n, C, H, W]`` with ``filters [R, O, C, 3, 3]``."""
+    replicas, outputs, channels = filters.shape[:3]
     height, width = x.shape[2] // stride, x.shape[3] // stride
     x = x.contiguous(memory_format=torch.channels_last)
     runs = filters.permute(0, 1, 3, 4, 2).contiguous()
@@ -102,24 +121,24 @@ def convolve(x: Tensor, filters: Tensor, *, stride: int) -> Tensor:
     block = {"BP": 128, "BQ": 32 if outputs <= 32 else 64, "BO": 32 if outputs <= 32 else 64}
     jit().convolution[(-(-pixels // block["BP"]), -(-outputs // block["BO"]), replicas)](
         x, runs, y, pixels, H=x.shape[2], W=x.shape[3], C=channels, HO=height, WO=width, O=outputs,
-        STRIDE=stride, KS=size, **block, PRECISION="tf32", num_warps=8 if outputs <= 32 else 4, num_stages=2,
+        STRIDE=stride, **block, PRECISION="tf32", num_warps=8 if outputs <= 32 else 4, num_stages=2,
     )  # fmt: skip
     return y.permute(0, 3, 1, 2)
 
 
 def weight_gradients(x: Tensor, dy: Tensor, filters: Tensor, *, groups: int, stride: int) -> Tensor:
-    """One weight gradient for each of ``groups`` equal shares of the images: ``[groups, O, C, k, k]``, in float32."""
-    outputs, channels, size = filters.shape[1], x.shape[1], filters.shape[-1]
+    """One weight gradient for each of ``groups`` equal shares of the images: ``[groups, O, C, 3, 3]``, in float32."""
+    outputs, channels = filters.shape[1], x.shape[1]
     x = x.contiguous(memory_format=torch.channels_last)
-    run, pixels = size * channels, dy.numel() // (groups * outputs)
+    run, pixels = 3 * channels, dy.numel() // (groups * outputs)
     block = {"BP": 32, "BQ": 32 if run <= 32 else 64, "BO": 32}
     tiles = -(-run // block["BQ"]) * -(-outputs // block["BO"])
     parts = max(1, min(-(-PROGRAMS // (groups * tiles)), pixels // (8 * block["BP"])))
     chunk = -(-pixels // (parts * block["BP"])) * block["BP"]
     parts = -(-pixels // chunk)
-    sums = x.new_empty(parts, groups, outputs, size, size, channels, dtype=torch.float32)
+    sums = x.new_empty(parts, groups, outputs, 3, 3, channels, dtype=torch.float32)
     jit().weight_gradient[(groups, parts, tiles)](
         x, dy, sums, pixels, chunk, H=x.shape[2], W=x.shape[3], C=channels, HO=dy.shape[2], WO=dy.shape[3], O=outputs,
-        STRIDE=stride, KS=size, **block, PRECISION="tf32", num_warps=4, num_stages=2,
+        STRIDE=stride, **block, PRECISION="tf32", num_warps=4, num_stages=2,
     )  # fmt: skip
     return sums.sum(0).permute(0, 1, 4, 2, 3)

@@ -8,12 +8,15 @@ product a replica over all its passes, and only the weight gradient is kept apar
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 from torch.autograd import Function
 from torch.nn.functional import conv2d
 
 from gradcast.passes import kernels
-from gradcast.passes.kernels import FEW, Options
+from gradcast.passes.kernels import Options
+
+PIECE = 2_048  # rows that a GPU sums in one product; sums of few long columns would keep few cores busy
 
 
 class Linear(Function):
@@ -37,9 +40,26 @@ class Linear(Function):
         dx = None
         if ctx.needs_input_grad[0]:
             dx = (dy.reshape(replicas, -1, dy.shape[-1]) @ weight[:, 0].to(dy.dtype)).view(x.shape)
-        dw = rows.mT @ x.reshape(replicas * passes, -1, x.shape[-1])
+        dw = summed_products(rows, x.reshape(replicas * passes, -1, x.shape[-1]), pieces(rows))
         db = rows.sum(1).view(replicas, passes, -1).to(weight.dtype) if ctx.with_bias else None
         return dx, dw.view(weight.shape).to(weight.dtype), db
+
+
+def pieces(rows: Float[Tensor, "g n o"]) -> int:
+    """Into how many pieces a GPU should cut a sum over n: a power of two that divides it."""
+    count, length = 1, rows.shape[1]
+    while rows.is_cuda and length % (2 * count) == 0 and length // (2 * count) >= PIECE:
+        count *= 2
+    return count
+
+
+def summed_products(a: Float[Tensor, "g n o"], b: Float[Tensor, "g n i"], count: int = 1) -> Float[Tensor, "g o i"]:
+    """``a' b``, summed in ``count`` pieces."""
+    if count == 1:
+        return a.mT @ b
+    cut, beside = (each.unflatten(1, (count, -1)).flatten(0, 1) for each in (a, b))
+    products: Tensor = (cut.mT @ beside).unflatten(0, (-1, count))
+    return products.sum(1, dtype=torch.promote_types(products.dtype, torch.float32))
 
 
 class Convolution(Function):
@@ -51,7 +71,7 @@ class Convolution(Function):
         ctx.save_for_backward(x, weight)
         ctx.with_bias, ctx.options = bias is not None, options
         own = weight[:, 0].to(x.dtype)
-        if bias is None and x.shape[1] <= FEW and kernels.fit(x, own, options):
+        if bias is None and kernels.convolves(x, own, options):
             return kernels.convolve(x, own, stride=options[0][0])
         biases = [None] * len(own) if bias is None else list(bias[:, 0].to(x.dtype))
         shares = zip(x.chunk(len(own)), own, biases, strict=True)
@@ -70,21 +90,15 @@ class Convolution(Function):
 
 
 def _input_gradient(x: Tensor, dy: Tensor, own: Tensor, options: Options) -> Tensor:
-    stride, once = options[0][0], ((1, 1), *options[1:])
     mirrored = own.flip(-1, -2).transpose(1, 2)
-    if dy.shape[1] <= FEW and (stride == 1 or own.shape[-1] == 1) and kernels.fit(dy, mirrored, once):
-        found = kernels.convolve(dy, mirrored, stride=1)
-        if stride == 1:
-            return found
-        dx = torch.zeros_like(x)  # a 1x1 filter with a stride looks at few pixels
-        dx[:, :, ::stride, ::stride] = found
-        return dx
+    if options[0] == (1, 1) and kernels.convolves(dy, mirrored, options):
+        return kernels.convolve(dy, mirrored, stride=1)
     shares = zip(x.chunk(len(own)), dy.chunk(len(own)), own, strict=True)
     return _joined([_library(images, d, filters, options, wanted=0) for images, d, filters in shares])
 
 
 def _weight_gradients(x: Tensor, dy: Tensor, own: Tensor, options: Options, *, groups: int) -> Tensor:
-    if kernels.fit(x, own, options):
+    if kernels.differentiates(x, own, options):
         return kernels.weight_gradients(x, dy, own, groups=groups, stride=options[0][0])
     each = zip(x.chunk(groups), dy.chunk(groups), strict=True)
     return torch.stack([_library(images, d, own[0], options, wanted=1) for images, d in each])
