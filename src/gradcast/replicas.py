@@ -18,10 +18,11 @@ from gradcast.gradients.entropy import cross_entropy
 from gradcast.gradients.gradient import Gradient, PastGradients
 from gradcast.heads import Heads
 from gradcast.passes import folded, one_by_one
-from gradcast.passes.choice import Outputs, choose, only_linear
+from gradcast.passes.choice import choose, only_linear
 from gradcast.passes.factors import Factor, Factors
 from gradcast.passes.kept import Kept
 from gradcast.passes.noise import Chance
+from gradcast.passes.trial import Outputs
 
 # What BatchNorm does in a pass. update: batch statistics, folded into the running ones (the reference, everywhere).
 # separate: batch statistics, running ones untouched. frozen: normalise with the running statistics, untouched.

@@ -26,6 +26,9 @@ def shaped(outputs, shape):
 def weightless(outputs):
     return nn.Flatten()
 
+def complex(outputs):
+    return nn.Linear(3, outputs, dtype=torch.complex64)
+
 def number(outputs):
     return 3
 
@@ -67,6 +70,7 @@ def test_a_function_that_asks_for_the_shape_gets_it(here: Path) -> None:
         ("somebodys_networks:constant", "is not a class or function"),
         ("somebodys_networks:number", "gives a int, not a torch.nn.Module"),
         ("somebodys_networks:weightless", "has no weights to train"),
+        ("somebodys_networks:complex", "has weights that are no real numbers (weight)"),
         ("somebodys_networks:failing", "(RuntimeError: no such thing); it is called with"),
     ],
 )

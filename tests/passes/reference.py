@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from gradcast.passes.choice import Outputs
+from gradcast.passes.trial import Outputs
 from gradcast.randomness import seeded, torch_generator
 
 REPLICAS, PASSES, IMAGES = 2, 3, 4

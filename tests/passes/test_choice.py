@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout
+from torch.utils.checkpoint import checkpoint
 
 from gradcast.errors import GradcastError
 from gradcast.networks.mlp import MLP
@@ -51,10 +52,46 @@ class Noisy(nn.Linear):
         return super().forward(x + torch.rand_like(x))
 
 
+class Reassigned(nn.Linear):
+    """Its buffer is another tensor after every pass."""
+
+    def __init__(self) -> None:
+        super().__init__(6, 3)
+        self.register_buffer("seen", torch.zeros(1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.seen = self.seen + 1
+        return super().forward(x) * self.seen
+
+
+class Twice(nn.Sequential):
+    """Computes again on the way back, when its weights are no longer lent."""
+
+    def __init__(self) -> None:
+        super().__init__(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = checkpoint(super().forward, x, use_reentrant=False)
+        return y
+
+
+class Single(nn.Linear):
+    """Knows one type of number."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x.float())
+
+
 FOLDED = {
     "mlp": (lambda: MLP([6, 5, 3]), (6,)),
     "mlp with BatchNorm": (lambda: MLP([6, 5, 3], norm="batch"), (2, 3)),
     "resnet": (lambda: SlimResNet18(2, 3), (3, 8, 8)),
+    "in place": (lambda: nn.Sequential(nn.Linear(6, 5), nn.ReLU(inplace=True), nn.Linear(5, 3)), (6,)),
+    "1x1 convolution in place": (
+        lambda: nn.Sequential(nn.Conv2d(2, 3, 1), nn.ReLU(inplace=True), nn.Flatten()),
+        (2, 3, 4),
+    ),
+    "float32 alone": (lambda: Single(6, 3), (6,)),
     "dropout": (lambda: nn.Sequential(MLP([6, 5]), nn.Dropout(0.5), nn.Linear(5, 3)), (6,)),
 }
 VMAPPED = {
@@ -96,6 +133,12 @@ def test_what_cannot_be_vmapped_runs_one_by_one_and_says_so(
 def test_foreign_random_numbers_are_refused() -> None:
     with pytest.raises(GradcastError, match="Foreign gives other outputs for the same images"):
         choose(Foreign(6, 3), numbers(5, 6, dtype=torch.float32))
+
+
+@pytest.mark.parametrize("build", [Reassigned, Twice])
+def test_networks_that_differ_with_borrowed_weights_are_refused(build: Callable[[], nn.Module]) -> None:
+    with pytest.raises(GradcastError, match="behaves differently when its weights are given to it from outside"):
+        choose(build(), numbers(5, 6, dtype=torch.float32))
 
 
 class Deep(nn.Linear):

@@ -40,6 +40,8 @@ def network(path: str, arguments: Mapping[str, Argument], shape: Shape, outputs:
         raise GradcastError(f"{path} gives a {type(made).__name__}, not a torch.nn.Module; name a network's class")
     if not any(parameter.requires_grad for parameter in made.parameters()):
         raise GradcastError(f"{path} has no weights to train; give it parameters that require gradients")
+    if unfit := [name for name, tensor in made.named_parameters() if not tensor.is_floating_point()]:
+        raise GradcastError(f"{path} has weights that are no real numbers ({unfit[0]}); gradcast trains floats alone")
     return made
 
 

@@ -116,14 +116,15 @@ def convolve(x: Tensor, filters: Tensor, *, stride: int) -> Tensor:
     height, width = x.shape[2] // stride, x.shape[3] // stride
     x = x.contiguous(memory_format=torch.channels_last)
     runs = filters.permute(0, 1, 3, 4, 2).contiguous()
-    y = x.new_empty(len(x), height, width, outputs)
+    shape = (len(x), outputs, height, width)
+    y = torch.empty(shape, dtype=x.dtype, device=x.device, memory_format=torch.channels_last)
     pixels = len(x) // replicas * height * width
     block = {"BP": 128, "BQ": 32 if outputs <= 32 else 64, "BO": 32 if outputs <= 32 else 64}
     jit().convolution[(-(-pixels // block["BP"]), -(-outputs // block["BO"]), replicas)](
         x, runs, y, pixels, H=x.shape[2], W=x.shape[3], C=channels, HO=height, WO=width, O=outputs,
         STRIDE=stride, **block, PRECISION="tf32", num_warps=8 if outputs <= 32 else 4, num_stages=2,
     )  # fmt: skip
-    return y.permute(0, 3, 1, 2)
+    return y
 
 
 def weight_gradients(x: Tensor, dy: Tensor, filters: Tensor, *, groups: int, stride: int) -> Tensor:

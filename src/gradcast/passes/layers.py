@@ -29,8 +29,13 @@ class Linear(Function):
         ctx.with_bias = bias is not None
         own = weight[:, 0].to(x.dtype)
         images = x.reshape(len(own), -1, x.shape[-1])
-        y = images @ own.mT if bias is None else torch.baddbmm(bias[:, :1].to(x.dtype), images, own.mT)
-        return y.view(*x.shape[:-1], -1)
+        y = x.new_empty(*x.shape[:-1], own.shape[1])  # not a view: the network may go on in place
+        product = y.view(len(own), -1, own.shape[1])
+        if bias is None:
+            torch.bmm(images, own.mT, out=product)
+        else:
+            torch.baddbmm(bias[:, :1].to(x.dtype), images, own.mT, out=product)
+        return y
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
