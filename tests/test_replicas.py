@@ -127,7 +127,7 @@ def test_step_is_plain_descent() -> None:
     model = replicas(2)
     before, gradient = model.theta.clone(), torch.randn_like(model.theta)
     model.step(gradient, 0.1)
-    assert torch.allclose(model.theta, before - 0.1 * gradient, rtol=1e-14, atol=0)
+    assert torch.allclose(model.theta, before - 0.1 * gradient, rtol=0, atol=1e-14)
 
 
 def dropping(*seeds: int) -> Replicas:
