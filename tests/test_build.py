@@ -10,9 +10,7 @@ from gradcast.data.cache import Cache
 from gradcast.data.load import Shelf, untracked
 from gradcast.environment import Place
 from gradcast.errors import GradcastError
-from gradcast.learners import Finetune, Gem
-from gradcast.signals import Predicted
-from gradcast.spec import FolderSpec, PatchesSpec, PredictedSpec
+from gradcast.spec import FolderSpec, PatchesSpec
 from gradcast.specfile import load
 from gradcast.streams.pool import TRANSFORMS
 from tests.helpers import CPU
@@ -29,47 +27,6 @@ def test_replicas_start_from_their_own_seeds() -> None:
     alone = build.model(setting.model, stream, heads, [4], PLACE)
     assert torch.equal(both.theta[1], alone.theta[0])
     assert not torch.equal(both.theta[0], both.theta[1])
-
-
-def test_gradient_learners_start_from_their_own_seeds() -> None:
-    spec = PredictedSpec(name="predicted")
-    both, alone = build.gradient_learner(spec, 10, [3, 4], PLACE), build.gradient_learner(spec, 10, [4], PLACE)
-    for together, own in zip(both.parameters(), alone.parameters(), strict=True):
-        assert torch.equal(together[1], own[0])
-        assert not torch.equal(together[0], together[1])
-
-
-@pytest.mark.parametrize(("name", "kind"), [("finetune", Finetune), ("gem", Gem), ("dcl", Gem)])
-def test_learners_by_name(name: str, kind: type) -> None:
-    setting = load("digits", [f"learner.name={name}"]).rows[0].setting
-    found = build.learner(setting, 3)
-    assert isinstance(found, kind)
-    if isinstance(found, Gem):
-        assert (found.direction is not None) == (name == "dcl")
-        assert (found.memory.size, found.margin) == (128, 0.5)
-
-
-def test_every_option_of_the_signal_arrives() -> None:
-    options = {
-        "hidden": "[7]",
-        "alpha": "0.2",
-        "loss_scale": "3.0",
-        "objective": "cosine",
-        "optimizer": "adam",
-        "lr": "0.01",
-        "activation": "tanh",
-        "bias": "true",
-        "directions": "frozen",
-    }
-    setting = load("digits", [f"signal.{key}={value}" for key, value in options.items()]).rows[1].setting
-    found = build.signal(setting, 10, [0], PLACE)
-    assert isinstance(found, Predicted)
-    learner = found.learner
-    assert [tuple(w.shape) for w in learner.weights] == [(1, 7, 10), (1, 10, 7)]
-    assert (learner.alpha, learner.loss_scale, learner.objective, learner.lr) == (0.2, 3.0, "cosine", 0.01)
-    assert (learner.activation, len(learner.biases), found.directions) == ("tanh", 2, "frozen")
-    assert isinstance(learner.optimizer, torch.optim.Adam)
-    assert set(options) | {"name", "tau"} == set(PredictedSpec.model_fields)
 
 
 def test_pools_of_every_transform_fit_the_stream(tmp_path: Path) -> None:

@@ -5,8 +5,9 @@ import torch
 from torch import Tensor, nn
 
 from gradcast.capture import Captured, fastest
-from gradcast.core import Batch, Unlabelled
+from gradcast.core import Batch, Signal, Unlabelled
 from gradcast.gradients.learner import GradientLearner
+from gradcast.gradients.length import Length
 from gradcast.heads import Heads
 from gradcast.learners import Finetune, Gem, dcl
 from gradcast.memory import TaskMemory
@@ -14,6 +15,7 @@ from gradcast.networks import MLP
 from gradcast.randomness import seeded, torch_generator
 from gradcast.replicas import Replicas
 from gradcast.signals import Policy, Predicted
+from gradcast.signals.noise import Noise
 from gradcast.step import Step
 from tests.helpers import replicas
 
@@ -31,8 +33,9 @@ def trained(name: str, options: dict[str, object], policy: Policy, *, graphs: bo
         modules = [MLP([6, 5, 9], norm="batch") for _ in range(2)]
         h = GradientLearner(3, (5,), alpha=0.5, replicas=(2,), **options).to("cuda", torch.float64)  # type: ignore[arg-type]
     model = Replicas(modules, Heads(3, 3, masked=True), device=torch.device("cuda"), dtype=torch.float64)
-    directions = "random" if policy.start else "learned"
-    signal = Predicted(h, directions=directions, generators=[torch_generator(r, "directions") for r in range(2)])
+    signal: Signal = Predicted(h)
+    if policy.start:
+        signal = Noise(3, [torch_generator(r, "directions") for r in range(2)], length=Length(0.5))
     memory = TaskMemory(3, 8)
     learner = Gem(memory) if name == "gem" else dcl(memory, interval=3)
     step = Step(model, learner, 0.1, signal, policy)

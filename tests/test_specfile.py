@@ -6,7 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradcast.errors import GradcastError
-from gradcast.spec import DclSpec, FinetuneSpec, GemSpec, NoSignalSpec, PredictedSpec, Spec
+from gradcast.learners.named import DclSpec, FinetuneSpec, GemSpec
+from gradcast.signals.named import ForwardOnlySpec, NoiseSpec, NoSignalSpec, PredictedSpec
+from gradcast.spec import Spec
 from gradcast.specfile import dump, load, parse, presets
 
 IMAGES = [name for name in presets() if name.startswith("icifar100")]
@@ -18,9 +20,9 @@ def test_image_presets_have_the_controls_that_explain_the_method(name: str) -> N
     assert isinstance(base.signal, NoSignalSpec)
     assert (predicted.pool.scale, matched.pool.scale) == ("reference", "labelled")
     assert matched.model_copy(update={"pool": predicted.pool}) == predicted
-    changes = {"alpha": (forward_only, 0.0), "directions": (frozen, "frozen")}
-    for key, (control, value) in changes.items():
-        assert control == predicted.model_copy(update={"signal": predicted.signal.model_copy(update={key: value})})
+    frozen_h = predicted.signal.model_copy(update={"directions": "frozen"})
+    assert forward_only == predicted.model_copy(update={"signal": ForwardOnlySpec(name="forward-only")})
+    assert frozen == predicted.model_copy(update={"signal": frozen_h})
 
 
 @pytest.mark.parametrize("name", sorted(presets().keys() - IMAGES))
@@ -30,9 +32,7 @@ def test_presets_compare_base_predicted_and_random(name: str) -> None:
     base, predicted, random = spec.rows
     assert isinstance(base.setting.signal, NoSignalSpec)
     assert isinstance(predicted.setting.signal, PredictedSpec)
-    assert isinstance(random.setting.signal, PredictedSpec)
-    assert random.setting.signal.directions == "random"
-    assert predicted.setting.signal == random.setting.signal.model_copy(update={"directions": "learned"})
+    assert random.setting.signal == NoiseSpec(name="noise", alpha=predicted.setting.signal.alpha)
     assert base.setting.learner == predicted.setting.learner == random.setting.learner
 
 
@@ -80,7 +80,7 @@ def test_a_new_name_keeps_what_the_new_choice_also_has() -> None:
         ("seedz=[1]", r"unknown key 'seedz'; did you mean 'seeds'\?"),
         (
             "row.random.signal.alfa=1",
-            r"unknown key 'signal.alfa' \(signal 'predicted'\); did you mean 'signal.alpha'\?",
+            r"unknown key 'signal.alfa' \(signal 'noise'\); did you mean 'signal.alpha'\?",
         ),
         ("row.radnom.signal.alpha=1", r"there is no row 'radnom'; did you mean 'random'\?"),
         ("row.random.signl.alpha=1", r"unknown key 'signl.alpha'; did you mean 'signal'\?"),

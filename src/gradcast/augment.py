@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Literal
 
 import torch
 from jaxtyping import Float
@@ -95,8 +96,9 @@ def _blend(x: Tensor, other: Tensor, factor: Tensor) -> Tensor:
     return (other + factor * (x - other)).clamp(0, 1)
 
 
-# What a specification may name for labelled images and pools.
-AUGMENTATIONS = {
+# What a specification may name for labelled images, pools and views.
+AugmentationName = Literal["crop", "flip", "rotate", "jitter", "resized-crop"]
+AUGMENTATIONS: dict[AugmentationName, Augmentation] = {
     "crop": Augmentation("crop", partial(padded_crop, padding=4), 2),
     "flip": Augmentation("flip", flip, 1),
     "rotate": Augmentation("rotate", rotate, 1),

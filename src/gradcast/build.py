@@ -4,33 +4,26 @@ from collections.abc import Sequence
 
 from torch import nn
 
-from gradcast.core import Learner, Signal
 from gradcast.data.images import Pixels, Source, convert, fingerprint
 from gradcast.data.load import Shelf, load_folder, load_pool, load_source
 from gradcast.data.patches import patches
 from gradcast.environment import Place
 from gradcast.errors import GradcastError
 from gradcast.evaluate import Evaluator
-from gradcast.gradients.learner import GradientLearner
 from gradcast.heads import Heads
-from gradcast.learners import Finetune, Gem, dcl
+from gradcast.learners.named import learner
 from gradcast.loop import Loop
-from gradcast.memory import TaskMemory
 from gradcast.models import ModelSpec, network
-from gradcast.randomness import seeded, torch_generator
+from gradcast.randomness import seeded
 from gradcast.replicas import Replicas
-from gradcast.signals import Draws, Predicted
+from gradcast.signals import Draws
+from gradcast.signals.named import signal, views
 from gradcast.spec import (
     CallersPoolSpec,
     DatasetPoolSpec,
-    DclSpec,
-    FinetuneSpec,
     FolderSpec,
-    GemSpec,
-    NoSignalSpec,
     PatchesSpec,
     PoolSpec,
-    PredictedSpec,
     Setting,
     StreamSpec,
 )
@@ -102,79 +95,29 @@ def loop(
     """Everything one row needs, for all seeds at once."""
     policy = setting.policy
     columns = heads(setting, stream)
-    replicas = model(setting.model, stream, columns, seeds, place)
+
+    def another(purpose: str) -> Replicas:
+        return model(setting.model, stream, columns, seeds, place, purpose)
+
+    replicas = another("model")
     if any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in replicas.module.modules()):
         _check_batches(setting, stream)
-    found = signal(setting, stream.width, seeds, place)
-    step = Step(replicas, learner(setting, len(stream.tasks)), setting.learner.lr, found, policy)
-    draws = Draws(pool, policy, seeds) if found is not None and pool is not None else None
+    lr = setting.learner.lr
+    found = signal(setting.signal, replicas, seeds, lr, lambda: another("teacher"))
+    step = Step(replicas, learner(setting.learner, len(stream.tasks), seeds), lr, found, policy)
+    draws = Draws(pool, policy, seeds, views(setting.signal)) if found is not None and pool is not None else None
     return Loop(stream, step, evaluator, seeds, setting.stream.batch, setting.stream.epochs, draws)
 
 
-def model(spec: ModelSpec, stream: Stream, heads: Heads, seeds: Sequence[int], place: Place) -> Replicas:
-    """One network a seed, initialised from it, stacked."""
+def model(
+    spec: ModelSpec, stream: Stream, heads: Heads, seeds: Sequence[int], place: Place, purpose: str = "model"
+) -> Replicas:
+    """One network a seed, initialised from it and its purpose, stacked."""
     modules: list[nn.Module] = []
     for seed in seeds:
-        with seeded(seed, "model"):
+        with seeded(seed, purpose):
             modules.append(network(spec, stream.shape, heads.outputs))
     return Replicas(modules, heads, device=place.device, dtype=place.dtype, inner=place.inner, seeds=seeds)
-
-
-def learner(setting: Setting, tasks: int) -> Learner:
-    """The continual learner."""
-    match setting.learner:
-        case FinetuneSpec():
-            return Finetune()
-        case GemSpec() as spec:
-            memories = TaskMemory(tasks, spec.memory)
-            return Gem(memories, margin=spec.margin, qp_eps=spec.qp_eps, batchnorm=spec.batchnorm)
-        case DclSpec() as spec:
-            return dcl(
-                TaskMemory(tasks, spec.memory),
-                interval=spec.interval,
-                sign=spec.sign,
-                margin=spec.margin,
-                qp_eps=spec.qp_eps,
-                batchnorm=spec.batchnorm,
-            )
-
-
-def signal(setting: Setting, classes: int, seeds: Sequence[int], place: Place) -> Signal | None:
-    """What turns unlabelled images into gradients, or None."""
-    match setting.signal:
-        case NoSignalSpec():
-            return None
-        case PredictedSpec() as spec:
-            stacked = gradient_learner(spec, classes, seeds, place)
-            random = [torch_generator(seed, "directions") for seed in seeds] if spec.directions == "random" else None
-            return Predicted(stacked, directions=spec.directions, generators=random)
-
-
-def gradient_learner(spec: PredictedSpec, classes: int, seeds: Sequence[int], place: Place) -> GradientLearner:
-    """One h a seed, initialised from it, stacked."""
-
-    def make(replicas: Sequence[int]) -> GradientLearner:
-        return GradientLearner(
-            classes,
-            spec.hidden,
-            alpha=spec.alpha,
-            loss_scale=spec.loss_scale,
-            objective=spec.objective,
-            lr=None if spec.lr == "learner" else spec.lr,
-            optimizer=spec.optimizer,
-            tau=spec.tau,
-            activation=spec.activation,
-            bias=spec.bias,
-            replicas=replicas,
-        )
-
-    stacked = make((len(seeds),))
-    for replica, seed in enumerate(seeds):
-        with seeded(seed, "gradient learner"):
-            own = make(())
-        for all_weights, weights in zip(stacked.parameters(), own.parameters(), strict=True):
-            all_weights.data[replica] = weights.data
-    return stacked.to(device=place.device, dtype=place.dtype)
 
 
 def heads(setting: Setting, stream: Stream) -> Heads:

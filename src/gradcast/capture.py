@@ -11,7 +11,7 @@ from gradcast.errors import GradcastError, told
 from gradcast.step import Step
 
 Advance = Callable[[Batch, Unlabelled | None], Metrics]
-Key = tuple[int, torch.Size, torch.Size | None]
+Key = tuple[int, torch.Size, torch.Size | None, bool]
 
 
 def fastest(step: Step) -> Advance:
@@ -41,7 +41,7 @@ class Recording:
 
 
 class Captured:
-    """Every kind of step (task, batch size, with unlabelled images or without) is run once as it is and then captured.
+    """Every kind of step (task, batch size, unlabelled or replayed images or none) is run once and then captured.
 
     What a step reads and writes keeps its place in memory: weights, buffers and memories are updated in place, and
     what the host decides (``Step.prepare``) happens before the replay. Graphs are thrown away with their task, whose
@@ -55,12 +55,13 @@ class Captured:
 
     def __call__(self, batch: Batch, unlabelled: Unlabelled | None = None) -> Metrics:
         """Train on one labelled batch and, where there is one, an unlabelled batch."""
-        key = (batch.task, batch.x.shape, None if unlabelled is None else unlabelled.x.shape)
-        if all(task != batch.task for task, _, _ in self.seen):
+        if all(key[0] != batch.task for key in self.seen):
             self.seen.clear()
             self.recordings.clear()
         self.step.prepare(batch, unlabelled)
-        if key not in self.seen or not self.step.model.capturable:
+        extra = None if unlabelled is None else unlabelled.x.shape
+        key = (batch.task, batch.x.shape, extra, self.step.learner.replay() is None)
+        if key not in self.seen or not all(network.capturable for network in self.step.networks()):
             self.seen.add(key)
             return self.step.advance(batch, unlabelled)
         if key not in self.recordings:
@@ -69,10 +70,13 @@ class Captured:
 
     def _capture(self, batch: Batch, unlabelled: Unlabelled | None) -> Recording:
         own = Batch(batch.x.clone(), batch.y.clone(), batch.task)
-        extra = None if unlabelled is None else Unlabelled(unlabelled.x.clone(), unlabelled.used.clone())
+        extra = None
+        if unlabelled is not None:
+            extra = Unlabelled(unlabelled.x.clone(), unlabelled.used.clone(), unlabelled.views)
         graph = torch.cuda.CUDAGraph()
-        for generator in self.step.model.chance.generators:
-            graph.register_generator_state(generator)
+        for network in self.step.networks():
+            for generator in network.chance.generators:
+                graph.register_generator_state(generator)
         torch.cuda.synchronize()
         try:
             with torch.cuda.graph(graph):

@@ -4,7 +4,7 @@ One step, for R replicas at once (``R`` seeds of one configuration along the lea
 
     prepare                      what the host decides: memories written, random numbers drawn
     learner.begin                the constraints of past tasks
-    x, y, t -> logits -> loss    dL/dz and the flat gradient g
+    x, y, t -> logits -> loss    dL/dz and the flat gradient g, of images the learner replays too
     signal.learn                 the signal watches the labelled gradient
     signal.gradient              and turns unlabelled images into one more gradient
     learner.constrain            e.g. GEM's projection
@@ -15,13 +15,14 @@ A signal only adds to g and a learner only rewrites g, so every learner takes ev
 ``prepare`` happens on the device and never waits for an answer from it, so that a GPU may replay it as one graph.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from gradcast.gradients.gradient import Gradient
+from gradcast.gradients.gradient import Gradient, PastGradients
 from gradcast.replicas import Replicas, Statistics
 
 Metrics = dict[str, Tensor]  # one number a replica, detached; only the store turns them into Python numbers
@@ -37,20 +38,38 @@ class Batch:
 
 
 @dataclass(frozen=True)
+class Replay:
+    """Images of earlier steps that join a labelled batch, each with its own task."""
+
+    x: Float[Tensor, "r m *shape"]
+    y: Int[Tensor, "r m"]
+    tasks: Int[Tensor, "r m"]
+
+
+@dataclass(frozen=True)
 class Unlabelled:
-    """Unlabelled images for every replica, and which replicas use theirs in this step."""
+    """Unlabelled images for every replica, and which replicas use theirs in this step.
+
+    Several ``views`` of the same images lie one after another: image i of view v is ``x[:, v * images + i]``.
+    """
 
     x: Float[Tensor, "r u *shape"]
     used: Bool[Tensor, " r"]
+    views: int = 1
+
+    @property
+    def images(self) -> int:
+        """How many different ones there are."""
+        return self.x.shape[1] // self.views
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """What the labelled pass leaves behind: logits of the task's columns, their gradient, labels, learning rate."""
+    """What the labelled pass leaves behind: of the batch itself, not of images that were replayed beside it."""
 
-    z: Float[Tensor, "r b c"]
-    dz: Float[Tensor, "r b c"]
-    y: Int[Tensor, "r b"]
+    batch: Batch
+    z: Float[Tensor, "r b c"]  # logits of the task's columns
+    dz: Float[Tensor, "r b c"]  # gradient of the batch's mean loss with respect to them
     lr: float
 
 
@@ -62,8 +81,16 @@ class Learner(Protocol):
         """On the host, before anything else: write memories, count steps."""
         ...
 
+    def replay(self) -> Replay | None:
+        """What joins the labelled batch of this step."""
+        ...
+
     def begin(self, model: Replicas, batch: Batch) -> None:
         """Before the labelled pass: compute the constraints at the weights of this moment."""
+        ...
+
+    def protected(self) -> list[PastGradients]:
+        """Gradients of past tasks at this step's weights, which signals should not oppose."""
         ...
 
     def constrain(self, gradient: Gradient) -> tuple[Float[Tensor, "r p"], Bool[Tensor, " r"]]:
@@ -79,14 +106,24 @@ class Learner(Protocol):
 class Signal(Protocol):
     """What turns unlabelled images into a gradient."""
 
+    def networks(self) -> Sequence[Replicas]:
+        """Further networks that it trains."""
+        ...
+
+    def state(self) -> dict[str, Tensor]:
+        """What it has learned, one row a replica."""
+        ...
+
     def prepare(self, unlabelled: Unlabelled) -> None:
         """On the host, before a step with unlabelled images: draw random numbers."""
         ...
 
-    def learn(self, labelled: Labelled) -> Metrics:
+    def learn(self, model: Replicas, labelled: Labelled) -> Metrics:
         """Watch a labelled batch; called in every step."""
         ...
 
-    def gradient(self, model: Replicas, unlabelled: Unlabelled, task: int, *, statistics: Statistics) -> Gradient:
-        """Parameter gradient of the unlabelled batch; called where the policy drew one."""
+    def gradient(
+        self, model: Replicas, unlabelled: Unlabelled, task: int, *, statistics: Statistics
+    ) -> tuple[Gradient, Metrics]:
+        """Parameter gradient of the unlabelled batch, and what there is to say; called where the policy drew one."""
         ...

@@ -20,7 +20,8 @@ from gradcast.data.load import Shelf, default_data
 from gradcast.data.sheet import contact_sheet
 from gradcast.environment import Place
 from gradcast.errors import GradcastError
-from gradcast.spec import NoSignalSpec, Setting, Spec
+from gradcast.signals.named import NoSignalSpec
+from gradcast.spec import Setting, Spec
 from gradcast.specfile import nearest
 
 app = typer.Typer(no_args_is_help=True, help="Datasets: list, check, fetch, show, and the cache of decoded images.")

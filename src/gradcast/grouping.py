@@ -8,8 +8,10 @@ from torch import Tensor, nn
 from gradcast import build
 from gradcast.environment import Place, free_memory
 from gradcast.errors import GradcastError, told
+from gradcast.learners.named import DclSpec, ErSpec, FinetuneSpec, GemSpec
 from gradcast.models import network
-from gradcast.spec import FinetuneSpec, Setting
+from gradcast.signals.named import views
+from gradcast.spec import Setting
 from gradcast.streams.stream import Stream
 
 SHARE = 0.75  # of the free memory; the rest is for temporaries, the library's workspaces and other people
@@ -29,10 +31,13 @@ def replica_bytes(setting: Setting, stream: Stream, place: Place) -> int:
     made = network(setting.model, stream.shape, heads.outputs)
     weights = sum(parameter.numel() for parameter in made.parameters())
     kept = 0 if isinstance(setting.learner, FinetuneSpec) else setting.learner.memory
-    past = len(stream.tasks) - 1 if kept else 0
+    constrained = isinstance(setting.learner, GemSpec | DclSpec)
+    past = len(stream.tasks) - 1 if constrained else 0
     wide, inner = torch.finfo(place.dtype).bits // 8, torch.finfo(place.inner or place.dtype).bits // 8
     pixels = stream.shape[0] * stream.shape[1] * stream.shape[2]
-    images = past * kept + setting.stream.batch + setting.policy.batch
+    replayed = setting.learner.replay if isinstance(setting.learner, ErSpec) else 0
+    unlabelled = views(setting.signal).count * setting.policy.batch
+    images = past * kept + setting.stream.batch + replayed + unlabelled
     activations = 5 * images * activation_numbers(made, stream.shape) * inner // 4  # and the gradient under way
     rows = (past + 2) * weights * (2 * wide + 8)  # memory gradients, put together, and in float64 for the projection
     return 2 * len(stream.tasks) * kept * pixels * wide + activations + rows + 8 * weights * wide

@@ -102,7 +102,7 @@ def network(spec: ModelSpec, shape: Shape, outputs: int) -> nn.Module:
 
 
 def _of_a_run(state: State, names: Set[str]) -> State:
-    """The network's part of a finished run's weights, which holds the gradient learner's as well."""
+    """The network's part of a finished run's weights, which holds the signal's as well."""
     inner = {name.removeprefix("model."): tensor for name, tensor in state.items() if name.startswith("model.")}
     return inner if inner.keys() == names else state
 

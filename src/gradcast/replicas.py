@@ -6,23 +6,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain
-from typing import Any, Literal
+from typing import Literal, TypedDict, Unpack
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
-from torch.autograd import Function
 
 from gradcast.errors import GradcastError
 from gradcast.gradients.entropy import cross_entropy
 from gradcast.gradients.gradient import Gradient, PastGradients
 from gradcast.heads import Heads
+from gradcast.networks.featured import PREFIX, Featured
 from gradcast.passes import folded, one_by_one
 from gradcast.passes.choice import choose, only_linear
 from gradcast.passes.factors import Factor, Factors
 from gradcast.passes.kept import Kept
 from gradcast.passes.noise import Chance
 from gradcast.passes.trial import Outputs
+from gradcast.stacking import Pieces, stacked_weights, trained
 
 # What BatchNorm does in a pass. update: batch statistics, folded into the running ones (the reference, everywhere).
 # separate: batch statistics, running ones untouched. frozen: normalise with the running statistics, untouched.
@@ -57,15 +58,10 @@ class Replicas:
         self.places = {
             name: slice(end - size, end) for name, size, end in zip(self.names, self.sizes, ends, strict=True)
         }
-        self.trained = _trained(self.module)
-        _check_alike(modules)
-        flat = [torch.cat([p.detach().flatten() for p in module.parameters()]) for module in modules]
-        self.theta: Float[Tensor, "r p"] = torch.stack([f.to(device=device, dtype=dtype) for f in flat])
-        stacked = zip(*(module.named_buffers() for module in modules), strict=True)
-        self.buffers: dict[str, Tensor] = {
-            column[0][0]: torch.stack([_moved(buffer, device, dtype) for _, buffer in column]) for column in stacked
-        }
+        self.trained = trained(self.module)
+        self.theta, self.buffers = stacked_weights(modules, device, dtype)
         self.outputs: Outputs | None = None  # how passes are computed; known when the first images come
+        self.featured_outputs: Outputs | None = None  # the same where features are asked for
         self.kept: Kept | None = None
         self.linear = False  # only linear layers have weights, and the device is the host
 
@@ -77,7 +73,7 @@ class Replicas:
     @property
     def capturable(self) -> bool:
         """Whether a step may become a CUDA graph, as far as the network is concerned."""
-        return self.outputs is not one_by_one.outputs
+        return one_by_one.outputs not in (self.outputs, self.featured_outputs)
 
     def parameters(self, theta: Float[Tensor, "*any p"]) -> dict[str, Tensor]:
         """Views of flat weights under the network's own names."""
@@ -87,20 +83,43 @@ class Replicas:
             for name, piece, shape in zip(self.names, pieces, self.shapes, strict=True)
         }
 
-    def forward(
+    def forward(self, x: Float[Tensor, "r b *shape"], task: int | Int[Tensor, "r b"], **how: Unpack["How"]) -> "Pass":
+        """A training pass to the logits of the task's columns; tasks may differ from image to image."""
+        if isinstance(task, int):
+            return self._forward(x, lambda y: self.heads.columns(y, task), **how)
+        return self._forward(x, lambda y: self.heads.columns_at(y, task.unsqueeze(1)), **how)
+
+    def everything(self, x: Float[Tensor, "r b *shape"], **how: Unpack["How"]) -> "Pass":
+        """The same to all columns of the output layer."""
+        return self._forward(x, lambda y: y, **how)
+
+    def embed(self, x: Float[Tensor, "r b *shape"], **how: Unpack["How"]) -> "Pass":
+        """The same to the features that the output layer sees."""
+        width = self.featured.width
+        return self._forward(x, lambda y: y.narrow(-1, 0, width), featured=True, **how)
+
+    @cached_property
+    def featured(self) -> Featured:
+        """The network with its features beside its outputs."""
+        return Featured(self.module, self.heads.outputs)
+
+    def _forward(
         self,
         x: Float[Tensor, "r b *shape"],
-        task: int,
+        select: Callable[[Tensor], Tensor],
         *,
         statistics: Statistics = "update",
         used: Bool[Tensor, " r"] | None = None,
+        theta: Float[Tensor, "r p"] | None = None,
+        featured: bool = False,
     ) -> "Pass":
-        """A training pass; with ``used`` one of unlabelled images, from which the others keep their statistics."""
         self._train(statistics != "frozen")
         updating = _updating(statistics, used, self.theta)
         with self._statistics(updating) as buffers:
-            y, backward = self._pass(x.unsqueeze(1), buffers, unlabelled=used is not None)
-        z = self.heads.columns(y, task)
+            y, backward = self._pass(
+                x.unsqueeze(1), buffers, unlabelled=used is not None, theta=theta, featured=featured
+            )
+        z = select(y)
         leaf = z.detach().squeeze(1)
 
         def pull(dz: Tensor) -> Gradient:
@@ -186,25 +205,22 @@ class Replicas:
         first: Tensor | None = None,
         *,
         unlabelled: bool = False,
+        theta: Float[Tensor, "r p"] | None = None,
+        featured: bool = False,
     ) -> tuple[Float[Tensor, "r k m c"], "Backward"]:
         """Outputs, and what leads from a gradient of something made of them to one weight gradient a pass."""
         images = x.flatten(0, 2).to(self.inner)
-        if self.outputs is None:
-            training = self.module.training
-            self.outputs = choose(self.module, images)
-            fits = not x.is_cuda and self.outputs is folded.outputs and self.trained is None
-            self.linear = fits and only_linear(self.module, images)
-            self.module.train(training)
-            if self.inner != self.theta.dtype and self.outputs is not folded.outputs:
-                raise GradcastError(
-                    f"dtype = 'bf16' is for networks that can be folded, {type(self.module).__name__} cannot; "
-                    "set dtype=tf32"
-                )
-        if self.linear:
-            return self._linear_pass(images, x.shape[:3], first)
-        theta = self.theta.detach().unsqueeze(1).expand(-1, x.shape[1], -1).requires_grad_()
+        outputs = self._way(images, featured=featured)
+        theta = self.theta if theta is None else theta
+        if self.linear and not featured:
+            return self._linear_pass(images, x.shape[:3], theta, first)
+        theta = theta.detach().unsqueeze(1).expand(-1, x.shape[1], -1).requires_grad_()
         noise = self.chance.unlabelled if unlabelled else self.chance.labelled
-        y = self.outputs(self.module, self.parameters(theta), buffers, images, noise).to(theta.dtype)
+        module, weights = self.module, self.parameters(theta)
+        if featured:
+            module = self.featured
+            weights, buffers = ({PREFIX + name: t for name, t in named.items()} for named in (weights, buffers))
+        y = outputs(module, weights, buffers, images, noise).to(theta.dtype)
 
         def backward(end: Tensor, gradient: Tensor) -> PastGradients:
             found = torch.autograd.grad(end, theta, gradient)[0]
@@ -212,9 +228,32 @@ class Replicas:
 
         return y.unflatten(0, x.shape[:3]), backward
 
-    def _linear_pass(self, images: Tensor, shape: torch.Size, first: Tensor | None) -> tuple[Tensor, "Backward"]:
+    def _way(self, images: Float[Tensor, "n *shape"], *, featured: bool) -> Outputs:
+        """How passes are computed, chosen when the first images come."""
+        known = self.featured_outputs if featured else self.outputs
+        if known is not None:
+            return known
+        training = self.module.training
+        chosen = choose(self.featured if featured else self.module, images)
+        if featured:
+            self.featured_outputs = chosen
+        else:
+            self.outputs = chosen
+            fits = not images.is_cuda and chosen is folded.outputs and self.trained is None
+            self.linear = fits and only_linear(self.module, images)
+        self.module.train(training)
+        if self.inner != self.theta.dtype and chosen is not folded.outputs:
+            raise GradcastError(
+                f"dtype = 'bf16' is for networks that can be folded, {type(self.module).__name__} cannot; "
+                "set dtype=tf32"
+            )
+        return chosen
+
+    def _linear_pass(
+        self, images: Tensor, shape: torch.Size, theta: Tensor, first: Tensor | None
+    ) -> tuple[Tensor, "Backward"]:
         """The same for networks of linear layers alone, where gradients need not be formed to be compared."""
-        y, seen = folded.linear_layers(self.module, self.parameters(self.theta), images, first)
+        y, seen = folded.linear_layers(self.module, self.parameters(theta), images, first)
 
         def backward(end: Tensor, gradient: Tensor) -> PastGradients:
             slopes = torch.autograd.grad(end, [layer.y for layer in seen], gradient)
@@ -228,34 +267,23 @@ class Replicas:
         return y.unflatten(0, shape), backward
 
 
+class How(TypedDict, total=False):
+    """How a pass is made."""
+
+    statistics: Statistics
+    used: Bool[Tensor, " r"] | None  # a pass of unlabelled images; the other replicas keep their statistics
+    theta: Float[Tensor, "r p"] | None  # other weights than the model's own
+
+
 Backward = Callable[[Tensor, Tensor], PastGradients]
 
 
 @dataclass(frozen=True)
 class Pass:
-    """Logits of the task's columns, without a graph, and the way back from their gradient to the weights'."""
+    """Logits (or what else was asked for), without a graph, and the way back from their gradient to the weights'."""
 
     z: Float[Tensor, "r b c"]
     pull: Callable[[Tensor], Gradient]
-
-
-class Pieces(Function):
-    """``theta.split(sizes, -1)``; the gradient is put together piece by piece (``cat`` of long rows takes ages)."""
-
-    @staticmethod
-    def forward(ctx: Any, theta: Tensor, sizes: list[int]) -> tuple[Tensor, ...]:
-        """Views."""
-        ctx.sizes = sizes
-        pieces: tuple[Tensor, ...] = theta.split(sizes, dim=-1)
-        return pieces
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        """Copies."""
-        whole = gradients[0].new_empty(*gradients[0].shape[:-1], sum(ctx.sizes))
-        for piece, gradient in zip(whole.split(ctx.sizes, dim=-1), gradients, strict=True):
-            piece.copy_(gradient)
-        return whole, None
 
 
 def _updating(statistics: Statistics, used: Tensor | None, theta: Tensor) -> Bool[Tensor, " r"] | None:
@@ -263,29 +291,3 @@ def _updating(statistics: Statistics, used: Tensor | None, theta: Tensor) -> Boo
     if statistics == "separate":
         return torch.zeros(len(theta), dtype=torch.bool, device=theta.device)
     return used if statistics == "update" else None
-
-
-def _trained(module: nn.Module) -> Float[Tensor, " p"] | None:
-    """One for weights that are trained and zero for those that ask for no gradient; None where all are trained."""
-    if all(parameter.requires_grad for parameter in module.parameters()):
-        return None
-    return torch.cat([torch.full_like(p.detach().flatten(), float(p.requires_grad)) for p in module.parameters()])
-
-
-def _check_alike(modules: Sequence[nn.Module]) -> None:
-    """One module's code runs for all replicas: what is neither weight nor buffer must be the same in all."""
-    for name, layer in modules[0].named_modules():
-        for key, value in vars(layer).items():
-            others = [vars(module.get_submodule(name)).get(key) for module in modules[1:]]
-            if isinstance(value, Tensor) and not all(
-                isinstance(other, Tensor) and torch.equal(other.cpu(), value.cpu()) for other in others
-            ):
-                where = f"{type(modules[0]).__name__}.{name}.{key}" if name else f"{type(modules[0]).__name__}.{key}"
-                raise GradcastError(
-                    f"{where} is a tensor that differs from seed to seed and is no parameter or buffer; register it "
-                    "with register_buffer"
-                )
-
-
-def _moved(buffer: Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:
-    return buffer.to(device=device, dtype=dtype) if buffer.is_floating_point() else buffer.to(device)

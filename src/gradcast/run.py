@@ -24,8 +24,8 @@ from gradcast.loop import Loop, Observer
 from gradcast.report import write_report
 from gradcast.result import RowResult, read
 from gradcast.shared import Display, Shared
-from gradcast.signals import Predicted
-from gradcast.spec import NoSignalSpec, Row, Spec
+from gradcast.signals.named import NoSignalSpec
+from gradcast.spec import Row, Spec
 from gradcast.stopwatch import Stopwatch
 from gradcast.store import Recorder, RunDirectory, to_json, write_text
 
@@ -149,6 +149,5 @@ def _weights(loop: Loop, replica: int) -> dict[str, torch.Tensor]:
     model, signal = loop.step.model, loop.step.signal
     named = model.parameters(model.theta) | model.buffers
     weights = {f"model.{name}": value[replica].clone() for name, value in named.items()}
-    if isinstance(signal, Predicted):
-        weights |= {f"learner.{name}": value[replica].clone() for name, value in signal.learner.state_dict().items()}
-    return weights
+    learned = {} if signal is None else signal.state()
+    return weights | {f"signal.{name}": value[replica].clone() for name, value in learned.items()}

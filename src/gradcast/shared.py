@@ -9,7 +9,8 @@ from gradcast.data.load import Shelf
 from gradcast.environment import Place
 from gradcast.evaluate import Evaluator
 from gradcast.loop import Observer
-from gradcast.spec import NoSignalSpec, Setting
+from gradcast.signals.named import NoSignalSpec
+from gradcast.spec import Setting
 from gradcast.streams.pool import Pool
 from gradcast.streams.stream import Stream
 

@@ -8,9 +8,11 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field, model_validator
 
+from gradcast.augment import AugmentationName
 from gradcast.data.images import Colour
 from gradcast.environment import Arithmetic
-from gradcast.gradients.learner import Activation, Objective, OptimizerName, Tau
+from gradcast.learners import named as learners
+from gradcast.learners.named import LEARNERS, GemSpec, LearnerSpec
 from gradcast.models import (
     AlexNetSpec,
     ConvLargeSpec,
@@ -21,13 +23,13 @@ from gradcast.models import (
     OwnNetworkSpec,
     SlimResNetSpec,
 )
-from gradcast.replicas import Statistics
+from gradcast.signals import named as signals
+from gradcast.signals.named import SIGNALS, NoSignalSpec, PredictedSpec, SignalSpec
 from gradcast.signals.policy import Policy
-from gradcast.signals.predicted import Directions
 from gradcast.streams.pool import TransformName
 from gradcast.streams.scale import Normalise
 from gradcast.streams.scenarios import Scenario
-from gradcast.tables import Natural, Positive, Rate, Share, Table, Weight
+from gradcast.tables import Natural, Positive, Share, Table
 
 SourceName = Literal[
     "digits", "mnist", "fashion-mnist", "cifar-10", "cifar-100", "svhn", "tiny-imagenet", "mini-imagenet",
@@ -37,7 +39,6 @@ PoolName = Literal[
     "tiny-imagenet", "coco", "cub", "aircraft", "cars",
     "digits", "mnist", "fashion-mnist", "cifar-10", "cifar-100", "svhn", "mini-imagenet",
 ]  # fmt: skip
-AugmentationName = Literal["crop", "flip", "rotate", "jitter", "resized-crop"]
 
 
 class StreamSpec(Table):
@@ -73,59 +74,6 @@ class StreamSpec(Table):
                     f"stream.{key} applies to the scenario 'split'; every {self.scenario} task has all classes"
                 )
         return self
-
-
-class FinetuneSpec(Table):
-    """Plain SGD."""
-
-    name: Literal["finetune"]
-    lr: Rate = 0.1
-
-
-class GemSpec(Table):
-    """Gradient episodic memory."""
-
-    name: Literal["gem"] = "gem"
-    lr: Rate = 0.1
-    memory: Positive = 256  # samples kept a task
-    margin: Weight = 0.5
-    qp_eps: Weight = 0.0
-    batchnorm: Statistics = "update"  # what the memories' passes do to BatchNorm statistics
-
-
-class DclSpec(Table):
-    """GEM with a reference direction."""
-
-    name: Literal["dcl"]
-    lr: Rate = 0.1
-    memory: Positive = 256
-    margin: Weight = 0.5
-    qp_eps: Weight = 0.0
-    interval: Natural = 10
-    sign: Literal[1, -1] = 1
-    batchnorm: Statistics = "update"
-
-
-class NoSignalSpec(Table):
-    """Labelled images alone."""
-
-    name: Literal["none"] = "none"
-
-
-class PredictedSpec(Table):
-    """Predicted gradients; see ``GradientLearner`` for the meaning of each."""
-
-    name: Literal["predicted"]
-    hidden: list[Positive] = [64, 16]
-    alpha: Weight = 0.001
-    loss_scale: Weight = 0.3
-    objective: Objective = "fitness"
-    tau: Tau = "batch"
-    optimizer: OptimizerName = "sgd"
-    lr: Rate | Literal["learner"] = "learner"  # step size of h; the published code takes the learner's
-    activation: Activation = "relu"
-    bias: bool = False
-    directions: Directions = "learned"
 
 
 class PoolTable(Table):
@@ -169,8 +117,6 @@ class EvaluationSpec(Table):
     drop_last: bool = False  # the published code never looks at a test set's last image and counts it as wrong
 
 
-LearnerSpec = Annotated[FinetuneSpec | GemSpec | DclSpec, Field(discriminator="name")]
-SignalSpec = Annotated[NoSignalSpec | PredictedSpec, Field(discriminator="name")]
 PoolSpec = Annotated[PatchesSpec | FolderSpec | DatasetPoolSpec | CallersPoolSpec, Field(discriminator="name")]
 
 
@@ -184,8 +130,8 @@ CHOICES: dict[str, dict[str, type[Table]]] = {
         "conv-large": ConvLargeSpec,
         "python": OwnNetworkSpec,
     },
-    "learner": {"finetune": FinetuneSpec, "gem": GemSpec, "dcl": DclSpec},
-    "signal": {"none": NoSignalSpec, "predicted": PredictedSpec},
+    "learner": LEARNERS,
+    "signal": SIGNALS,
     "pool": {
         "patches": PatchesSpec,
         "folder": FolderSpec,
@@ -221,11 +167,8 @@ class Setting(Table):
 
 def describe(setting: Setting) -> str:
     """A label for a setting: learner and signal."""
-    learner = {"finetune": "finetune", "gem": "GEM", "dcl": "DCL"}[setting.learner.name]
-    if isinstance(setting.signal, NoSignalSpec):
-        return learner
-    kinds = {"learned": "predicted gradients", "frozen": "frozen directions", "random": "random directions"}
-    return f"{learner} + {kinds[setting.signal.directions]}"
+    parts = (learners.WORDS[setting.learner.name], signals.describe(setting.signal))
+    return " + ".join(filter(None, parts))
 
 
 class Row(Table):

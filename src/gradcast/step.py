@@ -10,6 +10,8 @@ from gradcast.core import Batch, Labelled, Learner, Metrics, Signal, Unlabelled
 from gradcast.gradients.entropy import cross_entropy
 from gradcast.gradients.gradient import Gradient
 from gradcast.replicas import Replicas
+from gradcast.signals.agreement import compare
+from gradcast.signals.guard import guarded
 from gradcast.signals.policy import Policy
 
 
@@ -34,11 +36,16 @@ class Step:
 
     def prepare(self, batch: Batch, unlabelled: Unlabelled | None) -> None:
         """What the host decides before a step."""
-        self.model.chance.begin(self.count)
+        for network in self.networks():
+            network.chance.begin(self.count)
         self.count += 1
         self.learner.prepare(self.model, batch)
         if self.signal is not None and unlabelled is not None:
             self.signal.prepare(unlabelled)
+
+    def networks(self) -> list[Replicas]:
+        """The model, and networks that the signal trains beside it."""
+        return [self.model, *(() if self.signal is None else self.signal.networks())]
 
     def advance(self, batch: Batch, unlabelled: Unlabelled | None) -> Metrics:
         """The rest, on the device alone; ``finite`` says whether loss and weights still are."""
@@ -46,7 +53,7 @@ class Step:
         labelled, gradient, loss = self._labelled(batch)
         metrics: Metrics = {"loss": loss}
         if self.signal is not None:
-            metrics |= self.signal.learn(labelled)
+            metrics |= self.signal.learn(self.model, labelled)
             metrics["unlabelled"] = _images(unlabelled, loss)
         if self.signal is None or unlabelled is None:
             metrics["projected"] = self._descend(gradient)
@@ -59,13 +66,21 @@ class Step:
         return metrics
 
     def _labelled(self, batch: Batch) -> tuple[Labelled, Gradient, Float[Tensor, " r"]]:
-        made = self.model.forward(batch.x, batch.task)
-        loss, dz = cross_entropy(made.z, batch.y)
-        return Labelled(made.z, dz, batch.y, self.lr), made.pull(dz), loss
+        """The gradient is that of batch and replayed images together, the rest is of the batch alone."""
+        replay = self.learner.replay()
+        if replay is None:
+            made = self.model.forward(batch.x, batch.task)
+            loss, dz = cross_entropy(made.z, batch.y)
+            return Labelled(batch, made.z, dz, self.lr), made.pull(dz), loss
+        tasks = torch.cat([torch.full_like(batch.y, batch.task), replay.tasks], dim=1)
+        made = self.model.forward(torch.cat([batch.x, replay.x], dim=1), tasks)
+        z = made.z[:, : batch.x.shape[1]]
+        loss, dz = cross_entropy(z, batch.y)
+        gradient = made.pull(cross_entropy(made.z, torch.cat([batch.y, replay.y], dim=1))[1])
+        return Labelled(batch, z, dz, self.lr), gradient, loss
 
     def _joint(self, gradient: Gradient, unlabelled: Unlabelled, task: int) -> Metrics:
-        pseudo = self._pseudo(unlabelled, task)
-        metrics = _shares(pseudo, gradient, unlabelled)
+        pseudo, metrics = self._pseudo(gradient, unlabelled, task)
         if self.policy.project:
             return metrics | {"projected": self._descend(gradient + pseudo)}
         constrained, projected = self.learner.constrain(gradient)
@@ -75,18 +90,21 @@ class Step:
     def _sequential(self, gradient: Gradient, unlabelled: Unlabelled, task: int) -> Metrics:
         """Two updates; the second sees the logits of the updated model, and this step's constraints once more."""
         projected = self._descend(gradient)
-        pseudo = self._pseudo(unlabelled, task)
-        metrics = _shares(pseudo, gradient, unlabelled)
+        pseudo, metrics = self._pseudo(gradient, unlabelled, task)
         if self.policy.project:
             projected = projected | self._descend(pseudo)
         else:
             self.model.step(pseudo.flat, self.lr, pseudo.factors)
         return metrics | {"projected": projected}
 
-    def _pseudo(self, unlabelled: Unlabelled, task: int) -> Gradient:
+    def _pseudo(self, gradient: Gradient, unlabelled: Unlabelled, task: int) -> tuple[Gradient, Metrics]:
+        """The signal's gradient, and how it stood to the labelled one before the guard saw it."""
         assert self.signal is not None
-        gradient = self.signal.gradient(self.model, unlabelled, task, statistics=self.policy.batchnorm)
-        return gradient.where(unlabelled.used)
+        pseudo, metrics = self.signal.gradient(self.model, unlabelled, task, statistics=self.policy.batchnorm)
+        pseudo, past = pseudo.where(unlabelled.used), self.learner.protected()
+        metrics = {name: torch.where(unlabelled.used, value, torch.nan) for name, value in metrics.items()}
+        metrics |= compare(pseudo, gradient, past, unlabelled)
+        return guarded(pseudo, gradient, past) if self.policy.guard else pseudo, metrics
 
     def _descend(self, gradient: Gradient) -> Tensor:
         constrained, projected = self.learner.constrain(gradient)
@@ -96,11 +114,4 @@ class Step:
 
 def _images(unlabelled: Unlabelled | None, like: Tensor) -> Float[Tensor, " r"]:
     """How many unlabelled images each replica uses in this step."""
-    return torch.zeros_like(like) if unlabelled is None else unlabelled.used.to(like.dtype) * unlabelled.x.shape[1]
-
-
-def _shares(pseudo: Gradient, gradient: Gradient, unlabelled: Unlabelled) -> Metrics:
-    """How much the signal weighs beside the labels; not a number where the replica used no unlabelled batch."""
-    length = gradient.flat.norm(dim=1)
-    ratio = pseudo.flat.norm(dim=1) / length.clamp_min(torch.finfo(length.dtype).tiny)
-    return {"pseudo_ratio": torch.where(unlabelled.used, ratio, torch.nan)}
+    return torch.zeros_like(like) if unlabelled is None else unlabelled.used.to(like.dtype) * unlabelled.images

@@ -60,9 +60,9 @@ def test_fitness_gradient_against_the_closed_form() -> None:
     """dl/dG_i = -(lambda eta alpha tau) / (B ||G_i||) (I - g g') r_i, with r the error after the move."""
     z, dz, y = labelled()
     learner = make()
-    learner.observe(dz)
+    learner.length.observe(dz)
     output = learner(z).detach().requires_grad_()
-    loss = 2.0 * cross_entropy(z - ETA * learner.rescale(output), y)
+    loss = 2.0 * cross_entropy(z - ETA * learner.length.rescale(output), y)
     (found,) = torch.autograd.grad(loss, output)
     tau = dz.norm(dim=1).mean()
     norm = output.norm(dim=1, keepdim=True)

@@ -20,14 +20,11 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, tanh
 
+from gradcast.gradients.length import Length, Tau, unit
+
 Activation = Literal["relu", "tanh", "none"]
 Objective = Literal["fitness", "cosine"]
 OptimizerName = Literal["sgd", "adam"]
-Tau = Literal["batch", "per_sample"]
-
-SMALLEST_NORM = (
-    1e-12  # a bias-free ReLU network returns exactly zero when a layer is off; the row then contributes nothing
-)
 
 
 @dataclass(frozen=True)
@@ -72,8 +69,8 @@ class GradientLearner(nn.Module):
         replicas: Sequence[int] = (),
     ) -> None:
         super().__init__()
-        self.alpha, self.loss_scale, self.objective, self.lr, self.tau_of = alpha, loss_scale, objective, lr, tau
-        self.activation = activation
+        self.loss_scale, self.objective, self.lr, self.activation = loss_scale, objective, lr, activation
+        self.length = Length(alpha, tau)
         shapes = [(fan_out, fan_in) for fan_in, fan_out in pairwise((classes, *hidden, classes))]
         self.weights = nn.ParameterList(_uniform((*replicas, *shape), fan_in=shape[1]) for shape in shapes)
         self.biases = nn.ParameterList(_uniform((*replicas, 1, out), fan_in=fan) for out, fan in shapes if bias)
@@ -81,7 +78,6 @@ class GradientLearner(nn.Module):
         self.optimizer: torch.optim.Optimizer = (torch.optim.Adam if adam else torch.optim.SGD)(
             self.parameters(), lr=lr or 0.0
         )
-        self.tau: Tensor | None = None  # lengths of the last labelled batch, [*replicas, 1 or batch]
 
     def forward(self, z: Float[Tensor, "*r b c"]) -> Float[Tensor, "*r b c"]:
         """The raw output h(z); only its direction matters."""
@@ -103,10 +99,10 @@ class GradientLearner(nn.Module):
         learning rate.
         """
         z, dz = z.detach(), dz.detach()
-        self.observe(dz)
+        tau = self.length.observe(dz)
         output = self(z)
-        cosine = (_unit(output) * _unit(dz)).sum(-1).mean(-1)
-        moved = _mean_cross_entropy(z - eta * self.rescale(output), y)
+        cosine = (unit(output) * unit(dz)).sum(-1).mean(-1)
+        moved = _mean_cross_entropy(z - eta * self.length.rescale(output), y)
         loss = self.loss_scale * (moved if self.objective == "fitness" else 1 - cosine)
         self.optimizer.zero_grad()
         loss.sum().backward()  # replicas share no weight, so the sum keeps them apart
@@ -115,47 +111,23 @@ class GradientLearner(nn.Module):
             if "capturable" in group:  # Adam's counter then lives on the GPU, where a graph can replay it
                 group["capturable"] = z.is_cuda
         self.optimizer.step()
-        assert self.tau is not None
         gain = self._gain(z, output, y, eta)
-        return Learned(loss.detach(), gain, cosine.detach(), self.tau.mean(-1))
+        return Learned(loss.detach(), gain, cosine.detach(), tau)
 
     @torch.no_grad()
     def _gain(self, z: Tensor, output: Tensor, y: Tensor, eta: float) -> Float[Tensor, "*r"]:
         """In float64: at the published constants the gain is below float32's rounding of the loss."""
         z = z.double()
-        return _mean_cross_entropy(z, y) - _mean_cross_entropy(z - eta * self.rescale(output).double(), y)
-
-    def observe(self, dz: Float[Tensor, "*r b c"]) -> None:
-        """Take the length of predictions from a labelled gradient, without learning from it."""
-        norms = torch.linalg.vector_norm(dz.detach(), dim=-1)
-        self.tau = norms if self.tau_of == "per_sample" else norms.mean(-1, keepdim=True)
+        return _mean_cross_entropy(z, y) - _mean_cross_entropy(z - eta * self.length.rescale(output).double(), y)
 
     @torch.no_grad()
     def predict(self, z: Float[Tensor, "*r u c"]) -> Float[Tensor, "*r u c"]:
         """Predicted gradient with respect to unlabelled logits: rows of length alpha * tau."""
-        return self.rescale(self(z.detach()))
+        return self.length.rescale(self(z.detach()))
 
     def backward(self, z: Float[Tensor, "*r u c"]) -> None:
         """Back-propagate the prediction from ``z`` as if it were dloss/dz; adds to the host's parameter gradients."""
         z.backward(self.predict(z))
-
-    def rescale(self, output: Float[Tensor, "*r b c"]) -> Float[Tensor, "*r b c"]:
-        """Rows of any output brought to length alpha * tau; zero rows stay zero."""
-        if self.tau is None:
-            raise RuntimeError("call learn() on a labelled batch first: it sets the length of a predicted gradient")
-        if self.tau.shape[-1] not in (1, output.shape[-2]):
-            raise ValueError(
-                f"tau per sample needs as many unlabelled as labelled images, "
-                f"got {output.shape[-2]} and {self.tau.shape[-1]}"
-            )
-        rescaled: Tensor = self.alpha * self.tau.unsqueeze(-1) * _unit(output)
-        return rescaled
-
-
-def _unit(rows: Float[Tensor, "*r b c"]) -> Float[Tensor, "*r b c"]:
-    """Rows of length one; a zero row stays zero, and its gradient stays finite."""
-    norms = torch.linalg.vector_norm(rows, dim=-1, keepdim=True)
-    return rows / torch.where(norms > SMALLEST_NORM, norms, 1.0)
 
 
 def _uniform(shape: tuple[int, ...], *, fan_in: int) -> nn.Parameter:

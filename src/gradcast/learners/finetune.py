@@ -6,8 +6,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from gradcast.core import Batch
-from gradcast.gradients.gradient import Gradient
+from gradcast.core import Batch, Replay
+from gradcast.gradients.gradient import Gradient, PastGradients
 from gradcast.replicas import Replicas
 
 
@@ -18,8 +18,16 @@ class Finetune:
     def prepare(self, model: Replicas, batch: Batch) -> None:
         """Nothing to remember."""
 
+    def replay(self) -> Replay | None:
+        """Nothing to replay."""
+        return None
+
     def begin(self, model: Replicas, batch: Batch) -> None:
         """Nothing to prepare."""
+
+    def protected(self) -> list[PastGradients]:
+        """Nothing to protect."""
+        return []
 
     def constrain(self, gradient: Gradient) -> tuple[Float[Tensor, "r p"], Bool[Tensor, " r"]]:
         """The gradient as it is."""

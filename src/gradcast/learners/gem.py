@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from gradcast.core import Batch
+from gradcast.core import Batch, Replay
 from gradcast.gradients.cone import project
 from gradcast.gradients.gradient import Gradient, PastGradients
 from gradcast.memory import TaskMemory
@@ -48,6 +48,10 @@ class Gem:
             self.direction.prepare(model, batch.task)
         self.memory.write(batch)
 
+    def replay(self) -> Replay | None:
+        """Memories constrain, they are not trained on."""
+        return None
+
     def begin(self, model: Replicas, batch: Batch) -> None:
         """Take every earlier task's memory gradient, before the labelled pass."""
         self.past = [
@@ -56,6 +60,10 @@ class Gem:
         if self.direction is not None:
             row = self.direction.row(model)
             self.past += [PastGradients(row.unsqueeze(1))] if self.past else []
+
+    def protected(self) -> list[PastGradients]:
+        """The memory gradients of this step."""
+        return self.past if self.direction is None else self.past[:-1]
 
     def constrain(self, gradient: Gradient) -> tuple[Float[Tensor, "r p"], Bool[Tensor, " r"]]:
         """Project where a past task's gradient opposes this one.

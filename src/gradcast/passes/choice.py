@@ -33,6 +33,7 @@ def only_linear(module: nn.Module, x: Float[Tensor, "n *shape"]) -> bool:
     return not dropout.met and sorted(used) == sorted(weights)
 
 
+@torch.enable_grad()  # the first pass of a network may be one without
 def choose(module: nn.Module, x: Float[Tensor, "n *shape"]) -> Outputs:
     """Try all on a few images: two replicas, two passes each, batch and running statistics.
 

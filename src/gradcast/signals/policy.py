@@ -1,12 +1,15 @@
 """When unlabelled images are used, and which."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from gradcast.augment import Augmentation
 from gradcast.core import Unlabelled
 from gradcast.randomness import numpy_generator, torch_generator
 from gradcast.replicas import Statistics
@@ -27,6 +30,15 @@ class Policy(Table):
     )
     project: bool = True  # whether the learner's constraints apply to the signal's gradient too
     batchnorm: Statistics = "update"  # what the unlabelled pass does to BatchNorm statistics
+    guard: bool = False  # whether what opposes labelled and memory gradients is taken from the signal's
+
+
+@dataclass(frozen=True)
+class Views:
+    """How often each image is shown in a batch, and what happens to it every time."""
+
+    count: int = 1
+    steps: tuple[Augmentation, ...] = ()
 
 
 class Draws:
@@ -36,8 +48,8 @@ class Draws:
     shuffle, so that every batch is full and replicas stay together.
     """
 
-    def __init__(self, pool: Pool, policy: Policy, seeds: Sequence[int]) -> None:
-        self.pool, self.policy = pool, policy
+    def __init__(self, pool: Pool, policy: Policy, seeds: Sequence[int], views: Views | None = None) -> None:
+        self.pool, self.policy, self.views = pool, policy, views or Views()
         self.coins = [numpy_generator(seed, "policy") for seed in seeds]
         self.shuffles = [numpy_generator(seed, "pool") for seed in seeds]
         self.generators = [torch_generator(seed, "pool", "augment") for seed in seeds]
@@ -56,12 +68,14 @@ class Draws:
             self.last[replica] = self._take(int(replica))
         if not used.any():
             return None
-        return Unlabelled(self._images(used), sent(used, self.pool.device))
+        return Unlabelled(self._images(used), sent(used, self.pool.device), self.views.count)
 
     def _images(self, used: np.ndarray) -> Float[Tensor, "r u c h w"]:
         """Only replicas that use their images take random numbers for them, as if each were alone."""
         drawing = np.flatnonzero(used)
-        shown = self.pool.images(self.last[drawing], [self.generators[replica] for replica in drawing])
+        index, generators = self.last[drawing], [self.generators[replica] for replica in drawing]
+        views = [self.pool.images(index, generators, self.views.steps) for _ in range(self.views.count)]
+        shown = views[0] if len(views) == 1 else torch.cat(views, dim=1)
         if used.all():
             return shown
         images = shown.new_zeros(len(used), *shown.shape[1:])

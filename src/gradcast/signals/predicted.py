@@ -1,5 +1,6 @@
 """The signal *predicted*: h's guess of the logit gradient, back-propagated through the unlabelled images."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 import torch
@@ -11,50 +12,32 @@ from gradcast.gradients.gradient import Gradient
 from gradcast.gradients.learner import GradientLearner
 from gradcast.replicas import Replicas, Statistics
 
-# learned: h as published. frozen: h stays at its initialisation. random: fresh unit directions of the same length
-# (the controls).
-Directions = Literal["learned", "frozen", "random"]
+Directions = Literal["learned", "frozen"]  # h as published; h as it was initialised, a control
 
 
 class Predicted:
     """Trains a gradient learner on every labelled batch and lets it stand in where labels are missing."""
 
-    def __init__(
-        self,
-        learner: GradientLearner,
-        *,
-        directions: Directions = "learned",
-        generators: list[torch.Generator] | None = None,
-    ) -> None:
-        if directions == "random" and not generators:
-            raise ValueError("random directions need one generator a replica")
+    def __init__(self, learner: GradientLearner, *, directions: Directions = "learned") -> None:
         self.learner, self.directions = learner, directions
-        self.generators = generators or []
-        self.noise: Tensor | None = None  # [R, U, C], this step's random directions
         self.initial = [p.detach().clone() for p in learner.parameters()]
 
+    def networks(self) -> Sequence[Replicas]:
+        """None of the model's size."""
+        return ()
+
+    def state(self) -> dict[str, Tensor]:
+        """The weights of h."""
+        return {f"learner.{name}": value for name, value in self.learner.state_dict().items()}
+
     def prepare(self, unlabelled: Unlabelled) -> None:
-        """Draw random directions where they are wanted.
+        """Nothing is drawn."""
 
-        A replica that uses no unlabelled batch takes no random number, as if it were alone.
-        """
-        if self.directions != "random":
-            return
-        classes, images = self.learner.weights[-1].shape[-2], unlabelled.x
-        drawn = torch.zeros(*images.shape[:2], classes, dtype=images.dtype)
-        for replica in unlabelled.used.nonzero().flatten().tolist():
-            drawn[replica] = torch.randn(drawn.shape[1:], generator=self.generators[replica], dtype=drawn.dtype)
-        if self.noise is None:
-            self.noise = torch.zeros_like(drawn, device=images.device)
-        self.noise.copy_(drawn)
-
-    def learn(self, labelled: Labelled) -> Metrics:
+    def learn(self, model: Replicas, labelled: Labelled) -> Metrics:
         """One step of h; without learned directions only the length of the labelled gradient is taken."""
         if self.directions != "learned":
-            self.learner.observe(labelled.dz)
-            assert self.learner.tau is not None
-            return {"tau": self.learner.tau.mean(-1)}
-        seen = self.learner.learn(labelled.z, labelled.dz, labelled.y, eta=labelled.lr)
+            return {"tau": self.learner.length.observe(labelled.dz)}
+        seen = self.learner.learn(labelled.z, labelled.dz, labelled.batch.y, eta=labelled.lr)
         return {
             "fitness": seen.loss,
             "gain": seen.gain,
@@ -65,15 +48,10 @@ class Predicted:
 
     def gradient(
         self, model: Replicas, unlabelled: Unlabelled, task: int, *, statistics: Statistics = "update"
-    ) -> Gradient:
+    ) -> tuple[Gradient, Metrics]:
         """``sum_j (dz_j/dtheta)' gbar_j`` over the unlabelled images j: a sum, not a mean."""
         made = model.forward(unlabelled.x, task, statistics=statistics, used=unlabelled.used)
-        random = self.directions == "random"
-        return made.pull(self.learner.rescale(self._drawn()) if random else self.learner.predict(made.z))
-
-    def _drawn(self) -> Tensor:
-        assert self.noise is not None
-        return self.noise
+        return made.pull(self.learner.predict(made.z)), {}
 
     @torch.no_grad()
     def movement(self) -> Float[Tensor, " r"]:

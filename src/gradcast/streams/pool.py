@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from gradcast.augment import AUGMENTATIONS, Augmentation, augment, crop, flip, grey, jitter, resize
+from gradcast.augment import AUGMENTATIONS, Augmentation, AugmentationName, augment, crop, flip, grey, jitter, resize
 from gradcast.data.images import Pixels, Shape, fingerprint
 from gradcast.randomness import numpy_generator
 from gradcast.streams.scale import Scale
@@ -75,11 +75,14 @@ class Pool:
         return len(self.x)
 
     def images(
-        self, index: Int[np.ndarray, "r u"], generators: Sequence[torch.Generator] = ()
+        self,
+        index: Int[np.ndarray, "r u"],
+        generators: Sequence[torch.Generator] = (),
+        steps: Sequence[Augmentation] = (),
     ) -> Float[Tensor, "r u c h w"]:
-        """These images as the model sees them, one row of indices and one generator a replica."""
-        chosen = self.x[sent(index, self.device)].to(self.dtype) / 255
-        return self.scale(augment(chosen, self.steps, generators) if self.steps else chosen, self.dtype)
+        """These images as the model sees them, after further ``steps``; a row of indices and a generator a replica."""
+        chosen, steps = self.x[sent(index, self.device)].to(self.dtype) / 255, (*self.steps, *steps)
+        return self.scale(augment(chosen, steps, generators) if steps else chosen, self.dtype)
 
 
 def sent(array: np.ndarray, device: torch.device) -> Tensor:
@@ -96,6 +99,6 @@ def subset(x: Pixels, ratio: float, data_seed: int) -> Pixels:
     return x[np.sort(kept)]
 
 
-def named(steps: Sequence[str]) -> tuple[Augmentation, ...]:
+def named(steps: Sequence[AugmentationName]) -> tuple[Augmentation, ...]:
     """Augmentations by their names in a specification."""
     return tuple(AUGMENTATIONS[step] for step in steps)

@@ -1,0 +1,48 @@
+"""How long a signal's logit gradients are, beside those that labels give."""
+
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+Tau = Literal["batch", "per_sample"]
+
+SMALLEST_NORM = (
+    1e-12  # a bias-free ReLU network returns exactly zero when a layer is off; the row then contributes nothing
+)
+
+
+class Length:
+    """``alpha`` times tau, the length of the rows of the last labelled batch's logit gradient.
+
+    ``of="batch"`` takes their mean, ``"per_sample"`` each row's own.
+    """
+
+    def __init__(self, alpha: float, of: Tau = "batch") -> None:
+        self.alpha, self.of = alpha, of
+        self.tau: Tensor | None = None  # [*replicas, 1 or batch]
+
+    def observe(self, dz: Float[Tensor, "*r b c"]) -> Float[Tensor, "*r"]:
+        """Take the length of a labelled gradient, and say its mean."""
+        norms = torch.linalg.vector_norm(dz.detach(), dim=-1)
+        self.tau = norms if self.of == "per_sample" else norms.mean(-1, keepdim=True)
+        return self.tau.mean(-1)
+
+    def rescale(self, rows: Float[Tensor, "*r b c"]) -> Float[Tensor, "*r b c"]:
+        """Rows of any length brought to this one; zero rows stay zero."""
+        if self.tau is None:
+            raise RuntimeError("call learn() on a labelled batch first: it sets the length of a predicted gradient")
+        if self.tau.shape[-1] not in (1, rows.shape[-2]):
+            raise ValueError(
+                f"tau per sample needs as many unlabelled as labelled images, "
+                f"got {rows.shape[-2]} and {self.tau.shape[-1]}"
+            )
+        rescaled: Tensor = self.alpha * self.tau.unsqueeze(-1) * unit(rows)
+        return rescaled
+
+
+def unit(rows: Float[Tensor, "*r b c"]) -> Float[Tensor, "*r b c"]:
+    """Rows of length one; a zero row stays zero, and its gradient stays finite."""
+    norms = torch.linalg.vector_norm(rows, dim=-1, keepdim=True)
+    return rows / torch.where(norms > SMALLEST_NORM, norms, 1.0)

@@ -1,0 +1,35 @@
+"""Any network, with what its output layer sees beside what it says."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from gradcast.errors import GradcastError
+
+PREFIX = "network."  # of the names of a featured network's weights
+
+
+class Featured(nn.Module):
+    """Gives the input of the network's last linear layer, then its outputs, in one row an image."""
+
+    def __init__(self, network: nn.Module, outputs: int) -> None:
+        super().__init__()
+        self.network = network
+        layers = [(name, layer) for name, layer in network.named_modules() if isinstance(layer, nn.Linear)]
+        if not layers or layers[-1][1].out_features != outputs:
+            raise GradcastError(
+                f"the network {type(network).__name__} does not end in a linear layer of {outputs} outputs, whose "
+                "inputs would be its features; choose a signal that works on logits, or another network"
+            )
+        self.name, self.width = layers[-1][0], layers[-1][1].in_features
+
+    def forward(self, x: Float[Tensor, "n *shape"]) -> Float[Tensor, "n both"]:
+        """Features first."""
+        seen: list[Tensor] = []
+        last = self.network.get_submodule(self.name)
+        hook = last.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+        try:
+            y = self.network(x)
+        finally:
+            hook.remove()
+        return torch.cat([seen[-1], y], dim=-1)

@@ -1,0 +1,76 @@
+"""The signal *distil*: on the pool, the heads of past tasks shall say what they said before this task began."""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from gradcast.core import Labelled, Metrics, Unlabelled
+from gradcast.gradients.gradient import Gradient
+from gradcast.replicas import Replicas, Statistics
+
+
+class Distil:
+    """Gradient of ``weight`` times the temperature-scaled divergence from the weights before the task.
+
+    Both networks normalise with statistics of the batch: running ones are those of other images.
+    """
+
+    def __init__(self, *, weight: float, temperature: float) -> None:
+        self.weight, self.temperature = weight, temperature
+        self.task: int | None = None
+        self.before: Float[Tensor, "r p"] | None = None  # weights before this task; keeps its place in memory
+
+    def networks(self) -> Sequence[Replicas]:
+        """The model's own past is all."""
+        return ()
+
+    def state(self) -> dict[str, Tensor]:
+        """The weights before the last task."""
+        return {} if self.before is None else {"before": self.before}
+
+    def prepare(self, unlabelled: Unlabelled) -> None:
+        """Nothing is drawn."""
+
+    def learn(self, model: Replicas, labelled: Labelled) -> Metrics:
+        """A new task's first batch comes before its first step."""
+        if labelled.batch.task != self.task:
+            self.task = labelled.batch.task
+            theta = model.theta
+            self.before = theta.clone() if self.before is None else self.before.copy_(theta)
+        return {}
+
+    def gradient(
+        self, model: Replicas, unlabelled: Unlabelled, task: int, *, statistics: Statistics = "separate"
+    ) -> tuple[Gradient, Metrics]:
+        """No past head, no gradient; the pass is made all the same."""
+        assert self.before is not None
+        with torch.no_grad():
+            past = model.everything(unlabelled.x, statistics="separate", used=unlabelled.used, theta=self.before).z
+        made = model.everything(unlabelled.x, statistics=statistics, used=unlabelled.used)
+        now, then = (self._heads(z, model, task) for z in (made.z, past))
+        loss, dz = divergence(now, then, self.temperature)
+        slope = torch.zeros_like(made.z)
+        slope[..., : dz[0, 0].numel()] = self.weight * dz.flatten(2)
+        return made.pull(slope), {"signal_loss": loss}
+
+    def _heads(self, z: Float[Tensor, "r u c"], model: Replicas, task: int) -> Float[Tensor, "r u heads c2"]:
+        """Columns of the past tasks' heads; a shared head is one of the past from the second task on."""
+        if not model.heads.masked:
+            return z.unsqueeze(2) if task else z.unsqueeze(2)[:, :, :0]
+        by_task: Tensor = z.unflatten(-1, (model.heads.tasks, model.heads.width))
+        return by_task[:, :, :task]
+
+
+def divergence(
+    z: Float[Tensor, "r u h c"], past: Float[Tensor, "r u h c"], temperature: float
+) -> tuple[Float[Tensor, " r"], Float[Tensor, "r u h c"]]:
+    """``T^2 KL(softmax(past / T) || softmax(z / T))``, mean over images and heads, and its gradient."""
+    if z.shape[2] == 0:
+        return z.new_zeros(len(z)), torch.zeros_like(z)
+    logs, target = (each / temperature for each in (z, past))
+    logs, target = logs.log_softmax(-1), target.log_softmax(-1)
+    count = z.shape[1] * z.shape[2]
+    loss = temperature**2 * (target.exp() * (target - logs)).sum((1, 2, 3)) / count
+    return loss, temperature * (logs.exp() - target.exp()) / count

@@ -1,0 +1,222 @@
+"""Signals by name: what a specification says of each, and how it is made."""
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from gradcast.augment import AUGMENTATIONS, AugmentationName
+from gradcast.core import Signal
+from gradcast.gradients.learner import Activation, GradientLearner, Objective, OptimizerName
+from gradcast.gradients.length import Length, Tau
+from gradcast.randomness import seeded, torch_generator
+from gradcast.replicas import Replicas
+from gradcast.signals.contrastive import Contrastive
+from gradcast.signals.distil import Distil
+from gradcast.signals.forward_only import ForwardOnly
+from gradcast.signals.head import Head
+from gradcast.signals.meta_gradient import MetaGradient
+from gradcast.signals.noise import Distribution, Noise
+from gradcast.signals.policy import Views
+from gradcast.signals.predicted import Directions, Predicted
+from gradcast.signals.pseudo_labels import PseudoLabels
+from gradcast.signals.rotation import Rotation
+from gradcast.tables import Positive, Rate, Table, Weight
+
+
+class NoSignalSpec(Table):
+    """Labelled images alone."""
+
+    name: Literal["none"] = "none"
+
+
+class PredictedSpec(Table):
+    """Predicted gradients; see ``GradientLearner`` for the meaning of each."""
+
+    name: Literal["predicted"]
+    hidden: list[Positive] = [64, 16]
+    alpha: Weight = 0.001
+    loss_scale: Weight = 0.3
+    objective: Objective = "fitness"
+    tau: Tau = "batch"
+    optimizer: OptimizerName = "sgd"
+    lr: Rate | Literal["learner"] = "learner"  # step size of h; the published code takes the learner's
+    activation: Activation = "relu"
+    bias: bool = False
+    directions: Directions = "learned"
+
+
+class PseudoLabelsSpec(Table):
+    """Labels of a second network: its best guess (one-hot) or its probabilities (soft)."""
+
+    name: Literal["one-hot", "soft"]
+    weight: Weight = 1.0
+    alpha: Weight | Literal["off"] = "off"  # a number: rows of the logit gradient have length alpha * tau instead
+
+
+class MetaGradientSpec(Table):
+    """Labels that would make a step on them good for the labelled batch."""
+
+    name: Literal["meta-gradient"]
+    weight: Weight = 1.0
+
+
+class NoiseSpec(Table):
+    """Random logit gradients."""
+
+    name: Literal["noise"]
+    distribution: Distribution = "normal"
+    alpha: Weight | Literal["off"] = "off"
+
+
+class ForwardOnlySpec(Table):
+    """The pass without the gradient."""
+
+    name: Literal["forward-only"]
+
+
+class ContrastiveSpec(Table):
+    """Two views of an image look alike to the features."""
+
+    name: Literal["contrastive"]
+    weight: Weight = 0.3
+    temperature: Rate = 0.2
+    head: list[Positive] = [128, 64]  # widths of the projection head
+    augment: list[AugmentationName] = ["resized-crop", "flip", "jitter"]  # what makes a view
+
+
+class DistilSpec(Table):
+    """The heads of past tasks say what they said before this task."""
+
+    name: Literal["distil"]
+    weight: Weight = 1.0
+    temperature: Rate = 2.0
+
+
+class RotationSpec(Table):
+    """Which way is up."""
+
+    name: Literal["rotation"]
+    weight: Weight = 0.3
+
+
+SignalSpec = Annotated[
+    NoSignalSpec
+    | PredictedSpec
+    | PseudoLabelsSpec
+    | MetaGradientSpec
+    | NoiseSpec
+    | ForwardOnlySpec
+    | ContrastiveSpec
+    | DistilSpec
+    | RotationSpec,
+    Field(discriminator="name"),
+]
+SIGNALS: dict[str, type[Table]] = {
+    "none": NoSignalSpec,
+    "predicted": PredictedSpec,
+    "one-hot": PseudoLabelsSpec,
+    "soft": PseudoLabelsSpec,
+    "meta-gradient": MetaGradientSpec,
+    "noise": NoiseSpec,
+    "forward-only": ForwardOnlySpec,
+    "contrastive": ContrastiveSpec,
+    "distil": DistilSpec,
+    "rotation": RotationSpec,
+}
+
+
+def views(spec: SignalSpec) -> Views:
+    """What the signal wants to see of each image."""
+    if isinstance(spec, ContrastiveSpec):
+        return Views(2, tuple(AUGMENTATIONS[name] for name in spec.augment))
+    return Views()
+
+
+def signal(
+    spec: SignalSpec, model: Replicas, seeds: Sequence[int], lr: float, teacher: Callable[[], Replicas]
+) -> Signal | None:
+    """What turns unlabelled images into gradients of ``model``, or None; ``teacher`` makes networks like it."""
+    classes = model.heads.width
+    match spec:
+        case NoSignalSpec():
+            return None
+        case PredictedSpec():
+            return Predicted(gradient_learner(spec, classes, seeds).to(model.theta), directions=spec.directions)
+        case PseudoLabelsSpec():
+            soft = spec.name == "soft"
+            return PseudoLabels(teacher(), soft=soft, weight=spec.weight, length=_length(spec.alpha))
+        case MetaGradientSpec():
+            return MetaGradient(weight=spec.weight)
+        case NoiseSpec():
+            drawn = [torch_generator(seed, "directions") for seed in seeds]
+            return Noise(classes, drawn, distribution=spec.distribution, length=_length(spec.alpha))
+        case ForwardOnlySpec():
+            return ForwardOnly()
+        case ContrastiveSpec():
+            sizes = [model.featured.width, *spec.head]
+            head = Head(sizes, seeds, "projection", model.theta, lr=lr)
+            return Contrastive(head, temperature=spec.temperature, weight=spec.weight)
+        case DistilSpec():
+            return Distil(weight=spec.weight, temperature=spec.temperature)
+        case RotationSpec():
+            head = Head([model.featured.width, 4], seeds, "rotation", model.theta, lr=lr)
+            drawn = [torch_generator(seed, "turns") for seed in seeds]
+            return Rotation(head, weight=spec.weight, generators=drawn)
+
+
+def _length(alpha: float | Literal["off"]) -> Length | None:
+    return None if alpha == "off" else Length(alpha)
+
+
+def gradient_learner(spec: PredictedSpec, classes: int, seeds: Sequence[int]) -> GradientLearner:
+    """One h a seed, initialised from it, stacked."""
+
+    def make(replicas: Sequence[int]) -> GradientLearner:
+        return GradientLearner(
+            classes,
+            spec.hidden,
+            alpha=spec.alpha,
+            loss_scale=spec.loss_scale,
+            objective=spec.objective,
+            lr=None if spec.lr == "learner" else spec.lr,
+            optimizer=spec.optimizer,
+            tau=spec.tau,
+            activation=spec.activation,
+            bias=spec.bias,
+            replicas=replicas,
+        )
+
+    stacked = make((len(seeds),))
+    for replica, seed in enumerate(seeds):
+        with seeded(seed, "gradient learner"):
+            own = make(())
+        for all_weights, weights in zip(stacked.parameters(), own.parameters(), strict=True):
+            all_weights.data[replica] = weights.data
+    return stacked
+
+
+WORDS = {
+    "one-hot": "one-hot pseudo labels",
+    "soft": "soft pseudo labels",
+    "meta-gradient": "meta-gradient",
+    "forward-only": "unlabelled pass only",
+    "contrastive": "contrastive",
+    "distil": "distillation",
+    "rotation": "rotation",
+}
+
+
+def describe(spec: SignalSpec) -> str:
+    """A signal in a few words, for labels; nothing for none."""
+    match spec:
+        case NoSignalSpec():
+            return ""
+        case PredictedSpec():
+            return "predicted gradients" if spec.directions == "learned" else "frozen directions"
+        case NoiseSpec():
+            return f"{spec.distribution} noise" if spec.alpha == "off" else "random directions"
+        case PseudoLabelsSpec():
+            return WORDS[spec.name] + ("" if spec.alpha == "off" else ", scaled")
+        case _:
+            return WORDS[spec.name]

@@ -1,0 +1,65 @@
+"""The signal *noise*: random numbers in place of the logit gradient. A control for everything that has a direction."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from gradcast.core import Labelled, Metrics, Unlabelled
+from gradcast.gradients.gradient import Gradient
+from gradcast.gradients.length import Length
+from gradcast.replicas import Replicas, Statistics
+
+Distribution = Literal["normal", "uniform"]  # of unit variance; from -1 to 1
+
+
+class Noise:
+    """Fresh numbers for every image; with a length, rows are brought to it, without one they stay as drawn."""
+
+    def __init__(
+        self,
+        classes: int,
+        generators: Sequence[torch.Generator],
+        *,
+        distribution: Distribution = "normal",
+        length: Length | None = None,
+    ) -> None:
+        self.classes, self.generators, self.distribution, self.length = classes, list(generators), distribution, length
+        self.drawn: Float[Tensor, "r u c"] | None = None  # keeps its place in memory
+
+    def networks(self) -> Sequence[Replicas]:
+        """None."""
+        return ()
+
+    def state(self) -> dict[str, Tensor]:
+        """It learns nothing."""
+        return {}
+
+    def prepare(self, unlabelled: Unlabelled) -> None:
+        """A replica that uses no unlabelled batch takes no random number, as if it were alone."""
+        images = unlabelled.x
+        drawn = torch.zeros(*images.shape[:2], self.classes, dtype=images.dtype)
+        for replica in unlabelled.used.nonzero().flatten().tolist():
+            drawn[replica] = self._draw(drawn.shape[1:], self.generators[replica], drawn.dtype)
+        if self.drawn is None:
+            self.drawn = torch.zeros_like(drawn, device=images.device)
+        self.drawn.copy_(drawn)
+
+    def _draw(self, shape: torch.Size, generator: torch.Generator, dtype: torch.dtype) -> Tensor:
+        if self.distribution == "normal":
+            return torch.randn(shape, generator=generator, dtype=dtype)
+        return 2 * torch.rand(shape, generator=generator, dtype=dtype) - 1
+
+    def learn(self, model: Replicas, labelled: Labelled) -> Metrics:
+        """Only the length of the labelled gradient is taken."""
+        return {} if self.length is None else {"tau": self.length.observe(labelled.dz)}
+
+    def gradient(
+        self, model: Replicas, unlabelled: Unlabelled, task: int, *, statistics: Statistics = "update"
+    ) -> tuple[Gradient, Metrics]:
+        """The noise, back-propagated."""
+        assert self.drawn is not None
+        made = model.forward(unlabelled.x, task, statistics=statistics, used=unlabelled.used)
+        return made.pull(self.drawn if self.length is None else self.length.rescale(self.drawn)), {}

@@ -1,0 +1,64 @@
+"""The signals *one-hot* and *soft*: a second network, trained on labels alone, says what the unlabelled images are."""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from gradcast.core import Labelled, Metrics, Unlabelled
+from gradcast.gradients.entropy import cross_entropy
+from gradcast.gradients.gradient import Gradient
+from gradcast.gradients.length import Length, unit
+from gradcast.replicas import Replicas, Statistics
+
+
+class PseudoLabels:
+    """Gradient of ``weight`` times the cross entropy of the model and the teacher's labels, on unlabelled images.
+
+    The teacher is a network like the model, of its own initialisation; it learns every labelled batch with the model's
+    learning rate, is not protected from forgetting, and answers with running statistics. With a length, the rows of
+    the logit gradient are brought to it.
+    """
+
+    def __init__(self, teacher: Replicas, *, soft: bool, weight: float = 1.0, length: Length | None = None) -> None:
+        self.teacher, self.soft, self.weight, self.length = teacher, soft, weight, length
+
+    def networks(self) -> Sequence[Replicas]:
+        """The teacher."""
+        return (self.teacher,)
+
+    def state(self) -> dict[str, Tensor]:
+        """The teacher's weights."""
+        named = self.teacher.parameters(self.teacher.theta) | self.teacher.buffers
+        return {f"teacher.{name}": value for name, value in named.items()}
+
+    def prepare(self, unlabelled: Unlabelled) -> None:
+        """Nothing is drawn."""
+
+    def learn(self, model: Replicas, labelled: Labelled) -> Metrics:
+        """A step of the teacher; before it, how right its labels were and where they would have led the model."""
+        batch = labelled.batch
+        made = self.teacher.forward(batch.x, batch.task)
+        self.teacher.step(made.pull(cross_entropy(made.z, batch.y)[1]).flat, labelled.lr)
+        right = made.z.argmax(-1) == batch.y
+        guess = labelled.z.softmax(-1) - self._labels(made.z)
+        metrics = {
+            "label_accuracy": right.to(labelled.z.dtype).mean(-1),
+            "cosine": (unit(guess) * unit(labelled.dz)).sum(-1).mean(-1),
+        }
+        return metrics if self.length is None else metrics | {"tau": self.length.observe(labelled.dz)}
+
+    def gradient(
+        self, model: Replicas, unlabelled: Unlabelled, task: int, *, statistics: Statistics = "update"
+    ) -> tuple[Gradient, Metrics]:
+        """``softmax(z) - label`` for every image, divided by their number."""
+        with torch.no_grad():
+            told = self.teacher.forward(unlabelled.x, task, statistics="frozen", used=unlabelled.used).z
+        made = model.forward(unlabelled.x, task, statistics=statistics, used=unlabelled.used)
+        dz = (made.z.softmax(-1) - self._labels(told)) * (self.weight / made.z.shape[1])
+        return made.pull(dz if self.length is None else self.length.rescale(dz)), {}
+
+    def _labels(self, told: Float[Tensor, "r n c"]) -> Float[Tensor, "r n c"]:
+        return told.softmax(-1) if self.soft else one_hot(told.argmax(-1), told.shape[-1]).to(told.dtype)

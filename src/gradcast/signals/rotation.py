@@ -1,0 +1,58 @@
+"""The signal *rotation*: by how many quarter turns was the image turned?"""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from gradcast.augment import quarter_turns
+from gradcast.core import Labelled, Metrics, Unlabelled
+from gradcast.gradients.gradient import Gradient
+from gradcast.replicas import Replicas, Statistics
+from gradcast.signals.head import Head
+
+
+class Rotation:
+    """Gradient of ``weight`` times the cross entropy of four answers."""
+
+    def __init__(self, head: Head, *, weight: float, generators: Sequence[torch.Generator]) -> None:
+        self.head, self.weight, self.generators = head, weight, list(generators)
+        self.turns: Int[Tensor, "r u"] | None = None  # keeps its place in memory
+
+    def networks(self) -> Sequence[Replicas]:
+        """None of the model's size."""
+        return ()
+
+    def state(self) -> dict[str, Tensor]:
+        """The head."""
+        return self.head.state()
+
+    def prepare(self, unlabelled: Unlabelled) -> None:
+        """Draw the turns; a replica that uses no unlabelled batch takes no random number, as if it were alone."""
+        shape = unlabelled.x.shape[:2]
+        drawn = torch.zeros(shape, dtype=torch.long)
+        for replica in unlabelled.used.nonzero().flatten().tolist():
+            drawn[replica] = torch.randint(4, shape[1:], generator=self.generators[replica])
+        if self.turns is None:
+            self.turns = torch.zeros_like(drawn, device=unlabelled.x.device)
+        self.turns.copy_(drawn)
+
+    def learn(self, model: Replicas, labelled: Labelled) -> Metrics:
+        """Labels teach it nothing."""
+        return {}
+
+    def gradient(
+        self, model: Replicas, unlabelled: Unlabelled, task: int, *, statistics: Statistics = "separate"
+    ) -> tuple[Gradient, Metrics]:
+        """Turned images pass, each once."""
+        assert self.turns is not None
+        turns = self.turns
+        turned = quarter_turns(unlabelled.x.flatten(0, 1), turns.flatten()).view_as(unlabelled.x)
+
+        def loss(answers: Tensor) -> Tensor:
+            return cross_entropy(answers.flatten(0, 1), turns.flatten(), reduction="none").view_as(turns).mean(1)
+
+        shown = Unlabelled(turned, unlabelled.used)
+        return self.head.descend(model, shown, loss, weight=self.weight, statistics=statistics)

@@ -1,0 +1,54 @@
+import torch
+from torch.nn.functional import cross_entropy
+
+from gradcast.heads import Heads
+from gradcast.learners.er import Er
+from gradcast.reservoir import Reservoir
+from gradcast.step import Step
+from tests.helpers import batch, replicas
+from tests.test_replicas import own_module
+
+
+def test_a_step_descends_the_mean_loss_of_batch_and_replay() -> None:
+    heads = Heads(3, 2, masked=True)
+    model, learner = replicas(2, heads=heads, norm="batch"), Er(Reservoir(20, [0, 1]), count=3)
+    step = Step(model, learner, 0.1)
+    step(batch(model, task=0, seed=1))
+    before = model.theta.clone()
+    modules = [own_module(model, r) for r in range(2)]
+    data = batch(model, task=1, seed=2)
+    metrics = step(data)
+    drawn = learner.replay()
+    assert drawn is not None
+    for replica, module in enumerate(modules):
+        module.train()
+        outputs = module(torch.cat([data.x[replica], drawn.x[replica]]))
+        assert drawn.tasks[replica].tolist() == [0, 0, 0]
+        new, old = outputs[:4, 3:], outputs[4:, :3]
+        losses = [cross_entropy(z, y, reduction="none") for z, y in ((new, data.y[replica]), (old, drawn.y[replica]))]
+        gradients = torch.autograd.grad(torch.cat(losses).mean(), list(module.parameters()))
+        expected = before[replica] - 0.1 * torch.cat([gradient.flatten() for gradient in gradients])
+        torch.testing.assert_close(model.theta[replica], expected)
+        torch.testing.assert_close(metrics["loss"][replica], losses[0].mean())
+
+
+def test_the_first_step_has_nothing_to_replay_and_the_second_not_itself() -> None:
+    model, learner = replicas(2), Er(Reservoir(20, [0, 1]), count=4)
+    learner.prepare(model, batch(model, seed=1))
+    assert learner.replay() is None
+    learner.prepare(model, batch(model, seed=2))
+    drawn = learner.replay()
+    assert drawn is not None
+    assert torch.equal(drawn.x.sort(dim=1).values, batch(model, seed=1).x.sort(dim=1).values)
+
+
+def test_replicas_together_equal_replicas_alone() -> None:
+    together = replicas(2)
+    step = Step(together, Er(Reservoir(6, [0, 1]), count=3), 0.1)
+    alone = replicas(1, first_seed=1)
+    single = Step(alone, Er(Reservoir(6, [1]), count=3), 0.1)
+    for number in range(8):
+        data = batch(together, seed=number)
+        step(data)
+        single(type(data)(data.x[1:], data.y[1:], data.task))
+    torch.testing.assert_close(together.theta[1:], alone.theta)

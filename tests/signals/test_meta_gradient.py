@@ -1,0 +1,76 @@
+import pytest
+import torch
+from torch.func import functional_call
+from torch.nn.functional import cosine_similarity, cross_entropy
+
+from gradcast.signals.meta_gradient import MetaGradient, on_simplex, squared_distance
+from tests.passes.reference import numbers
+from tests.signals.scene import scene
+from tests.test_replicas import own_module
+
+
+def test_labels_move_along_the_derivative_through_the_step() -> None:
+    """Explicitly: the labelled loss after one step on the unlabelled loss, differentiated by the labels."""
+    at, signal = scene(norm="batch"), MetaGradient()
+    at.learn(signal)
+    labels = signal._labels(at.model, at.unlabelled, 1)
+    for replica in range(2):
+        module = own_module(at.model, replica).eval()
+        x, y, pool = at.batch.x[replica], at.batch.y[replica], at.unlabelled.x[replica]
+        weights = dict(module.named_parameters())
+        start = module(pool)[:, 3:].softmax(1).detach().requires_grad_()
+        distance = (module(pool)[:, 3:].softmax(1) - start).square().sum(1).mean()
+        gradients = torch.autograd.grad(distance, list(weights.values()), create_graph=True)
+        after = {name: w - 1e-4 * g for (name, w), g in zip(weights.items(), gradients, strict=True)}
+        meta = cross_entropy(functional_call(module, after, (x,))[:, 3:], y)
+        (slope,) = torch.autograd.grad(meta, start)
+        moved = labels[replica] - start.detach()
+        assert cosine_similarity(moved.flatten(), -slope.flatten(), dim=0) > 0.999
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # torch's own forward mode
+def test_the_difference_quotient_is_twice_the_derivative_along_the_labelled_gradient() -> None:
+    at, signal = scene(), MetaGradient()
+    at.learn(signal)
+    labels = signal._labels(at.model, at.unlabelled, 1)
+    for replica in range(2):
+        module = own_module(at.model, replica)
+        weights = dict(module.named_parameters())
+        loss = cross_entropy(module(at.batch.x[replica])[:, 3:], at.batch.y[replica])
+        d = dict(zip(weights, torch.autograd.grad(loss, list(weights.values())), strict=True))
+
+        def says(w: dict[str, torch.Tensor], module: torch.nn.Module = module, r: int = replica) -> torch.Tensor:
+            return functional_call(module, w, (at.unlabelled.x[r],))[:, 3:].softmax(1)
+
+        start, along = torch.func.jvp(says, (weights,), (d,))
+        torch.testing.assert_close(labels[replica], on_simplex(start - 0.1 * 2 * along).detach(), rtol=1e-3, atol=1e-6)
+
+
+def test_the_excursion_leaves_the_weights_alone() -> None:
+    at, signal = scene(norm="batch"), MetaGradient()
+    before, statistics = at.model.theta.clone(), at.model.buffers["layers.1.running_mean"].clone()
+    at.learn(signal)
+    at.gradient(signal)
+    assert torch.equal(at.model.theta, before)
+    assert torch.equal(at.model.buffers["layers.1.running_mean"], statistics)
+
+
+def test_the_gradient_is_that_of_the_squared_distance() -> None:
+    z, label = numbers(2, 5, 3).requires_grad_(), numbers(2, 5, 3, seed=1).softmax(-1)
+    loss, dz = squared_distance(z.detach(), label)
+    expected = (z.softmax(-1) - label).square().sum(-1).mean(-1)
+    torch.testing.assert_close(loss, expected.detach())
+    torch.testing.assert_close(dz, torch.autograd.grad(expected.sum(), z)[0])
+    at, signal = scene(), MetaGradient(weight=0.5)
+    at.learn(signal)
+    made = at.model.forward(at.unlabelled.x, 1)
+    pulled = made.pull(0.5 * squared_distance(made.z, signal._labels(at.model, at.unlabelled, 1))[1])
+    torch.testing.assert_close(at.gradient(signal), pulled.flat)
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [([0.2, 0.3, 0.5], [0.2, 0.3, 0.5]), ([-1.0, 1.0, 3.0], [0.0, 0.25, 0.75]), ([-1.0, 0.0, -2.0], [0.0, 0.0, 0.0])],
+)
+def test_labels_are_probabilities(row: list[float], expected: list[float]) -> None:
+    assert on_simplex(torch.tensor([row])).tolist()[0] == pytest.approx(expected)
