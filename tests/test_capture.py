@@ -5,17 +5,20 @@ import torch
 from torch import Tensor, nn
 
 from gradcast.capture import Captured, fastest
-from gradcast.core import Batch, Signal, Unlabelled
+from gradcast.core import Batch, Metrics, Signal, Unlabelled
 from gradcast.gradients.learner import GradientLearner
 from gradcast.gradients.length import Length
 from gradcast.heads import Heads
 from gradcast.learners import Finetune, Gem, dcl
+from gradcast.learners.named import learner as learner_by_name
 from gradcast.memory import TaskMemory
-from gradcast.networks import MLP
+from gradcast.networks import MLP, SlimResNet18
 from gradcast.randomness import seeded, torch_generator
 from gradcast.replicas import Replicas
 from gradcast.signals import Policy, Predicted
+from gradcast.signals.named import SIGNALS, signal, views
 from gradcast.signals.noise import Noise
+from gradcast.specfile import load
 from gradcast.step import Step
 from tests.helpers import replicas
 
@@ -33,12 +36,12 @@ def trained(name: str, options: dict[str, object], policy: Policy, *, graphs: bo
         modules = [MLP([6, 5, 9], norm="batch") for _ in range(2)]
         h = GradientLearner(3, (5,), alpha=0.5, replicas=(2,), **options).to("cuda", torch.float64)  # type: ignore[arg-type]
     model = Replicas(modules, Heads(3, 3, masked=True), device=torch.device("cuda"), dtype=torch.float64)
-    signal: Signal = Predicted(h)
+    own: Signal = Predicted(h)
     if policy.start:
-        signal = Noise(3, [torch_generator(r, "directions") for r in range(2)], length=Length(0.5))
+        own = Noise(3, [torch_generator(r, "directions") for r in range(2)], length=Length(0.5))
     memory = TaskMemory(3, 8)
     learner = Gem(memory) if name == "gem" else dcl(memory, interval=3)
-    step = Step(model, learner, 0.1, signal, policy)
+    step = Step(model, learner, 0.1, own, policy)
     advance = Captured(step) if graphs else step
     generator, losses = torch.Generator().manual_seed(0), []
     for number in range(30):
@@ -79,3 +82,36 @@ def test_dropout_in_graphs_draws_what_it_draws_in_steps() -> None:
     found = trained_with(graphs=True)
     torch.testing.assert_close(found, trained_with(graphs=False), rtol=1e-9, atol=1e-12)
     assert not torch.allclose(found[0], found[1])
+
+
+@needs_gpu
+@pytest.mark.parametrize("guard", [False, True])
+@pytest.mark.parametrize("learner", ["gem", "er"])
+@pytest.mark.parametrize("name", sorted(SIGNALS.keys() - {"none"}))
+def test_every_signal_trains_in_graphs_as_in_steps(name: str, learner: str, guard: bool) -> None:
+    setting = load("digits", [f"signal.name={name}", f"learner.name={learner}", "learner.memory=8"]).rows[1].setting
+
+    def networks(purpose: str) -> Replicas:
+        modules: list[nn.Module] = []
+        for seed in range(2):
+            with seeded(seed, purpose):
+                modules.append(SlimResNet18(2, 6))
+        return Replicas(modules, Heads(3, 2, masked=True), device=torch.device("cuda"), dtype=torch.float64)
+
+    def trained_with(*, graphs: bool) -> tuple[Tensor, Metrics]:
+        model = networks("model")
+        own = signal(setting.signal, model, [0, 1], 0.1, lambda: networks("teacher"))
+        step = Step(model, learner_by_name(setting.learner, 2, [0, 1]), 0.01, own, Policy(guard=guard))
+        advance, generator = Captured(step) if graphs else step, torch.Generator().manual_seed(0)
+        for number in range(16):
+            x = torch.rand(2, 10, 3, 8, 8, generator=generator, dtype=torch.float64).cuda()
+            y = torch.randint(3, (2, 4), generator=generator).cuda()
+            used = torch.tensor([True, number % 2 == 0]).cuda()
+            unlabelled = Unlabelled(x[:, 4:], used, views(setting.signal).count) if number % 3 else None
+            metrics = advance(Batch(x[:, :4], y, number // 8), unlabelled)
+        return model.theta, metrics
+
+    found, metrics = trained_with(graphs=True)
+    expected, plain = trained_with(graphs=False)
+    torch.testing.assert_close(found, expected, rtol=1e-7, atol=1e-10)
+    assert metrics.keys() == plain.keys()

@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 
 from gradcast.measures import measure
-from gradcast.result import diagnose, read
+from gradcast.result import course, diagnose, read
 from gradcast.statistics import compare
+from gradcast.store import Line
 from tests.runs import finished
 
 
@@ -54,6 +55,14 @@ def test_diagnostics_of_a_log() -> None:
     assert found["learner_movement"] == 0.2
     assert found["unlabelled_images"] == 8
     assert set(diagnose([{"step": 0, "task": 0, "loss": 1.0}])) == {"training_loss"}
+
+
+def test_courses_are_means_of_each_task() -> None:
+    values: list[tuple[int, object]] = [(0, 1.0), (0, 2.0), (2, 5), (2, "inf"), (1, None)]
+    log: list[Line] = [{"step": step, "task": task, "agreement": value} for step, (task, value) in enumerate(values)]
+    found = course(log, "agreement", 4)
+    assert found[[0, 2]].tolist() == [1.5, 5]
+    assert np.isnan(found[[1, 3]]).all()
 
 
 def test_what_the_signal_did_is_told_per_row() -> None:

@@ -11,7 +11,8 @@ from gradcast.signals.named import ForwardOnlySpec, NoiseSpec, NoSignalSpec, Pre
 from gradcast.spec import Spec
 from gradcast.specfile import dump, load, parse, presets
 
-IMAGES = [name for name in presets() if name.startswith("icifar100")]
+BEST = [name for name in presets() if name.endswith("-best")]
+IMAGES = [name for name in presets() if name.startswith("icifar100") and name not in BEST]
 
 
 @pytest.mark.parametrize("name", IMAGES)
@@ -25,7 +26,7 @@ def test_image_presets_have_the_controls_that_explain_the_method(name: str) -> N
     assert frozen == predicted.model_copy(update={"signal": frozen_h})
 
 
-@pytest.mark.parametrize("name", sorted(presets().keys() - IMAGES))
+@pytest.mark.parametrize("name", sorted(presets().keys() - IMAGES - BEST))
 def test_presets_compare_base_predicted_and_random(name: str) -> None:
     spec = load(name)
     assert spec.name == name
@@ -34,6 +35,14 @@ def test_presets_compare_base_predicted_and_random(name: str) -> None:
     assert isinstance(predicted.setting.signal, PredictedSpec)
     assert random.setting.signal == NoiseSpec(name="noise", alpha=predicted.setting.signal.alpha)
     assert base.setting.learner == predicted.setting.learner == random.setting.learner
+
+
+@pytest.mark.parametrize("name", BEST)
+def test_the_best_differs_from_its_base_in_the_signal_alone(name: str) -> None:
+    base, best = (row.setting for row in load(name).rows)
+    assert isinstance(base.signal, NoSignalSpec)
+    assert best.model_copy(update={"signal": base.signal}) == base
+    assert best.policy.batchnorm == "separate"
 
 
 @pytest.mark.parametrize("name", presets())

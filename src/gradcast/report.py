@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from gradcast.figures import accuracy_matrices
+from gradcast.figures import accuracy_matrices, signal_courses
 from gradcast.result import RowResult
 from gradcast.statistics import Interval
 from gradcast.store import RunDirectory, write_text
@@ -17,8 +17,9 @@ MEASURES = [
 
 
 def write_report(directory: RunDirectory, results: Sequence[RowResult]) -> None:
-    """report.md and accuracy-matrix.png."""
+    """report.md and its pictures."""
     accuracy_matrices(results, directory.path / "accuracy-matrix.png")
+    drawn = signal_courses(results, directory.path / "signal.png")
     spec = directory.spec
     stream = spec.rows[0].setting.stream
     lines = [
@@ -45,6 +46,7 @@ def write_report(directory: RunDirectory, results: Sequence[RowResult]) -> None:
         "",
         *_diagnostics(results),
         "",
+        *(["![What the signal did, task by task](signal.png)", ""] if drawn else []),
         "## Accuracy matrices",
         "",
         "![Mean accuracy on each task after each task](accuracy-matrix.png)",

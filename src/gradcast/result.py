@@ -11,6 +11,15 @@ from gradcast.statistics import Interval, Paired, compare, interval
 from gradcast.store import Line, RunDirectory
 
 NAMES = list(Measures.__dataclass_fields__)
+# Numbers of a step that are worth a curve over the stream, and what they are called there.
+COURSES = {
+    "cosine": "cosine to the true logit gradient",
+    "label_accuracy": "accuracy of pseudo labels",
+    "agreement": "cosine to the labelled gradient",
+    "memory_agreement": "share of memories not opposed",
+    "pseudo_ratio": "length beside the labelled gradient",
+    "signal_loss": "the signal's own loss",
+}
 
 
 @dataclass(frozen=True)
@@ -23,6 +32,7 @@ class RowResult:
     matrices: Float[np.ndarray, "seeds rows tasks"]
     measures: list[Measures]  # one a seed
     diagnostics: dict[str, Interval]
+    courses: dict[str, Float[np.ndarray, "seeds tasks"]]  # what a signal did, task by task
     paired: Paired | None  # against the first row; None for the first row itself
 
     def over_seeds(self, name: str) -> Interval:
@@ -54,14 +64,17 @@ def read(directory: RunDirectory) -> list[RowResult]:
             continue
         matrices = np.stack([directory.accuracy(row.name, seed) for seed in spec.seeds])
         measures = [measure(matrix) for matrix in matrices]
-        logs = [diagnose(directory.metrics(row.name, seed)) for seed in spec.seeds]
+        lines = [directory.metrics(row.name, seed) for seed in spec.seeds]
+        logs = [diagnose(own) for own in lines]
         names = list(dict.fromkeys(name for log in logs for name in log))  # a seed may have drawn no unlabelled batch
         diagnostics = {name: interval([log[name] for log in logs if name in log]) for name in names}
+        courses = {name: np.stack([course(own, name, matrices.shape[2]) for own in lines]) for name in COURSES}
+        courses = {name: values for name, values in courses.items() if not np.isnan(values).all()}
         acc = [100 * m.acc for m in measures]
         base = spec.rows[0]
         comparable = bool(results) and results[0].name == base.name and row.setting.stream == base.setting.stream
         paired = compare(acc, results[0].acc()) if comparable else None
-        results.append(RowResult(row.name, row.label, spec.seeds, matrices, measures, diagnostics, paired))
+        results.append(RowResult(row.name, row.label, spec.seeds, matrices, measures, diagnostics, courses, paired))
     return results
 
 
@@ -74,11 +87,25 @@ def diagnose(lines: Sequence[Line]) -> dict[str, float]:
         "fitness_gain": _mean(lines, "gain"),
         "cosine": _mean(lines, "cosine"),
         "cosine_last_tenth": _mean(lines[-max(len(lines) // 10, 1) :], "cosine"),
+        "label_accuracy": _mean(lines, "label_accuracy"),
+        "signal_loss": _mean(lines, "signal_loss"),
+        "agreement": _mean(lines, "agreement"),
+        "memory_agreement": _mean(lines, "memory_agreement"),
         "pseudo_ratio_median": _median(lines, "pseudo_ratio"),
         "learner_movement": _last(lines, "movement"),
         "unlabelled_images": float(sum(_values(lines, "unlabelled"))) if _values(lines, "unlabelled") else None,
     }
     return {name: value for name, value in found.items() if value is not None}
+
+
+def course(lines: Sequence[Line], key: str, tasks: int) -> Float[np.ndarray, " tasks"]:
+    """A number's mean in each task; not a number where it was never written."""
+    by_task: list[list[float]] = [[] for _ in range(tasks)]
+    for line in lines:
+        value = line.get(key)
+        if isinstance(value, float | int):
+            by_task[int(line["task"])].append(float(value))
+    return np.array([np.mean(values) if values else np.nan for values in by_task])
 
 
 def _values(lines: Sequence[Line], key: str) -> list[float]:

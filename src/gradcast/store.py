@@ -4,7 +4,7 @@ spec.toml                                                     what was asked for
 ROW/stream.json                                               what was drawn to make the tasks
 ROW/seed-N/metrics.jsonl  accuracy.csv  weights.safetensors   one replica
 ROW/env.json                                                  versions, device, commit, times; marks the row as finished
-result.json  report.md  accuracy-matrix.png                   made from the above
+result.json  report.md  accuracy-matrix.png  signal.png       made from the above
 """
 
 import csv

@@ -46,7 +46,7 @@ def _turns(replica: int) -> torch.Tensor:
 
 
 def test_a_replica_that_sits_out_draws_nothing() -> None:
-    model, signal = scene()
+    _, signal = scene()
     x = numbers(2, 5, 3, 8, 8)
     signal.prepare(Unlabelled(x, torch.tensor([True, False])))
     assert signal.turns is not None

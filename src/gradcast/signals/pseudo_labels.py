@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.nn.functional import one_hot
 
 from gradcast.core import Labelled, Metrics, Unlabelled
 from gradcast.gradients.entropy import cross_entropy
@@ -61,4 +60,6 @@ class PseudoLabels:
         return made.pull(dz if self.length is None else self.length.rescale(dz)), {}
 
     def _labels(self, told: Float[Tensor, "r n c"]) -> Float[Tensor, "r n c"]:
-        return told.softmax(-1) if self.soft else one_hot(told.argmax(-1), told.shape[-1]).to(told.dtype)
+        if self.soft:
+            return told.softmax(-1)
+        return torch.zeros_like(told).scatter_(-1, told.argmax(-1, keepdim=True), 1.0)
