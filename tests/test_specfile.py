@@ -26,7 +26,7 @@ def test_image_presets_have_the_controls_that_explain_the_method(name: str) -> N
     assert frozen == predicted.model_copy(update={"signal": frozen_h})
 
 
-@pytest.mark.parametrize("name", sorted(presets().keys() - IMAGES - BEST))
+@pytest.mark.parametrize("name", sorted(presets().keys() - {*IMAGES, *BEST}))
 def test_presets_compare_base_predicted_and_random(name: str) -> None:
     spec = load(name)
     assert spec.name == name
