@@ -47,7 +47,7 @@ def test_the_best_differs_from_its_base_in_the_signal_alone(name: str) -> None:
 
 @pytest.mark.parametrize("name", presets())
 def test_round_trip_through_a_file(tmp_path: Path, name: str) -> None:
-    spec = load(name, ["signal.lr=0.5", "row.base.learner.name=finetune", "stream.samples=all"])
+    spec = load(name, ["policy.p=0.5", "row.base.learner.name=finetune", "stream.samples=all"])
     path = tmp_path / "spec.toml"
     path.write_text(dump(spec))
     assert load(str(path)) == spec
