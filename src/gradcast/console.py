@@ -120,4 +120,4 @@ def print_results(console: Console, results: Sequence[RowResult], place: Path) -
     console.print(table)
     for sentence in verdicts(results):
         console.print(f"[bold]{escape(sentence)}")
-    console.print(f"Results: {escape(str(place))} (report.md, result.json, accuracy-matrix.png)", soft_wrap=True)
+    console.print(f"Results: {escape(str(place))} (report.md, result.json, pictures)", soft_wrap=True)
