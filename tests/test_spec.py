@@ -47,11 +47,12 @@ def test_labels_say_learner_and_signal() -> None:
     assert labels == ["DCL", "DCL + predicted gradients", "DCL + random directions"]
 
 
+BEST = {"icifar100-resnet-er-best", "icifar100-resnet-gem-best"}
 IMAGES = [f"icifar100-{name}" for name in ("resnet-gem", "resnet-dcl", "effnet-gem", "effnet-dcl", "effnetlite-gem")]
 
 
 def test_presets_exist() -> None:
-    assert set(presets()) == {"digits", "mnist-r", "mnist-p", *IMAGES}
+    assert set(presets()) == {"digits", "mnist-r", "mnist-p", *IMAGES, *BEST}
 
 
 def test_every_labelled_dataset_is_a_source_and_every_dataset_a_pool() -> None:
