@@ -1,10 +1,11 @@
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import torch
 
-from gradcast.environment import Arithmetic, choose_device, choose_place, describe, free_memory, use_threads
+from gradcast.environment import Arithmetic, choose_device, choose_place, describe, free_memory, sent, use_threads
 from gradcast.errors import GradcastError
 
 
@@ -49,6 +50,11 @@ def test_a_place_is_device_and_arithmetic(arithmetic: Arithmetic, dtype: torch.d
 def test_arithmetic_of_a_gpu_needs_one(arithmetic: Arithmetic) -> None:
     with pytest.raises(GradcastError, match=f"dtype = '{arithmetic}' needs a GPU.*set dtype=float32"):
         choose_place("cpu", arithmetic)
+
+
+def test_numbers_are_sent_as_they_are() -> None:
+    for numbers in (np.arange(3), torch.arange(3)):
+        assert sent(numbers, torch.device("cpu")).tolist() == [0, 1, 2]
 
 
 def test_free_memory_is_a_plausible_number() -> None:

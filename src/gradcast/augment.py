@@ -1,7 +1,7 @@
 """Augmentations, vectorised: each is a function of images and of uniform random numbers, a row of them an image.
 
 The numbers are drawn for each replica from its own generator; the arithmetic runs for all replicas at once, on the
-device.
+device, and nothing in it makes the host wait.
 """
 
 import math
@@ -14,6 +14,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import grid_sample, interpolate, pad
+
+from gradcast.environment import sent
 
 Pictures = Float[Tensor, "n c h w"]  # values from 0 to 1
 Uniforms = Float[Tensor, "n k"]
@@ -46,10 +48,9 @@ def rotate(x: Pictures, u: Uniforms) -> Pictures:
 
 def crop(x: Pictures, u: Uniforms, *, height: int, width: int) -> Float[Tensor, "n c h2 w2"]:
     """A window somewhere in the image, every place equally likely."""
-    room = torch.tensor([x.shape[-2] - height + 1, x.shape[-1] - width + 1], device=x.device, dtype=u.dtype)
-    corner = (u * room).long()
-    rows = corner[:, 0, None] + torch.arange(height, device=x.device)
-    columns = corner[:, 1, None] + torch.arange(width, device=x.device)
+    top, left = (u[:, 0] * (x.shape[-2] - height + 1)).long(), (u[:, 1] * (x.shape[-1] - width + 1)).long()
+    rows = top.unsqueeze(1) + torch.arange(height, device=x.device)
+    columns = left.unsqueeze(1) + torch.arange(width, device=x.device)
     picked = x.gather(2, rows[:, None, :, None].expand(-1, x.shape[1], -1, x.shape[3]))
     return picked.gather(3, columns[:, None, None, :].expand(-1, x.shape[1], height, -1))
 
@@ -66,8 +67,8 @@ def resize(x: Pictures, height: int, width: int) -> Float[Tensor, "n c h2 w2"]:
 
 def jitter(x: Pictures, u: Uniforms, *, brightness: float, contrast: float, saturation: float = 0.0) -> Pictures:
     """Brightness, then contrast, then saturation, each by a factor uniform in 1 ± its range."""
-    factors = 1 + (2 * u - 1) * torch.tensor([brightness, contrast, saturation], device=x.device, dtype=u.dtype)
-    light, spread, colour = (factors[:, k].view(-1, 1, 1, 1) for k in range(3))
+    ranges = (brightness, contrast, saturation)
+    light, spread, colour = (1 + (2 * u[:, k] - 1).view(-1, 1, 1, 1) * ranges[k] for k in range(3))
     x = (x * light).clamp(0, 1)
     x = _blend(x, grey(x).mean((1, 2, 3), keepdim=True), spread)
     return _blend(x, grey(x), colour)
@@ -77,7 +78,8 @@ def grey(x: Pictures) -> Float[Tensor, "n 1 h w"]:
     """One channel, by the usual weights."""
     if x.shape[1] == 1:
         return x
-    return (x * x.new_tensor([0.299, 0.587, 0.114]).view(3, 1, 1)).sum(1, keepdim=True)
+    red, green, blue = x.unbind(1)
+    return (0.299 * red + 0.587 * green + 0.114 * blue).unsqueeze(1)
 
 
 def resized_crop(x: Pictures, u: Uniforms, *, smallest: float = 0.2, ratio: float = 4 / 3) -> Pictures:
@@ -115,5 +117,5 @@ def augment(
     flat = x.flatten(0, 1)
     for step in steps:
         drawn = torch.stack([torch.rand(count, step.numbers, generator=g, dtype=x.dtype) for g in generators])
-        flat = step.apply(flat, drawn.flatten(0, 1).to(x.device))
+        flat = step.apply(flat, sent(drawn.flatten(0, 1), x.device))
     return flat.view(replicas, count, *flat.shape[1:])

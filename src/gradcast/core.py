@@ -56,11 +56,16 @@ class Unlabelled:
     x: Float[Tensor, "r u *shape"]
     used: Bool[Tensor, " r"]
     views: int = 1
+    drawing: tuple[int, ...] | None = None  # the same as ``used`` for the host, where that is known
 
     @property
     def images(self) -> int:
         """How many different ones there are."""
         return self.x.shape[1] // self.views
+
+    def drawn_by(self) -> Sequence[int]:
+        """Replicas that use theirs."""
+        return self.used.nonzero().flatten().tolist() if self.drawing is None else self.drawing
 
 
 @dataclass(frozen=True)

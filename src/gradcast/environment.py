@@ -10,8 +10,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
+from torch import Tensor
 
 from gradcast.errors import GradcastError, told
 
@@ -62,6 +64,12 @@ def free_memory(device: torch.device) -> int:
     lines = table.read_text().splitlines() if table.is_file() else []
     available = [int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:")]
     return available[0] if available else os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def sent(numbers: np.ndarray | Tensor, device: torch.device) -> Tensor:
+    """A few numbers for the device, without waiting for what it is doing."""
+    tensor = torch.from_numpy(numbers) if isinstance(numbers, np.ndarray) else numbers
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor
 
 
 def use_threads(count: int | None) -> int:

@@ -8,8 +8,8 @@ from jaxtyping import Int
 from torch import Tensor
 
 from gradcast.core import Batch, Replay
+from gradcast.environment import sent
 from gradcast.randomness import numpy_generator
-from gradcast.streams.pool import sent
 
 
 class Reservoir:

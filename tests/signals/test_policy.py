@@ -3,8 +3,9 @@ import pytest
 import torch
 
 from gradcast.augment import Augmentation
+from gradcast.core import Unlabelled
 from gradcast.randomness import numpy_generator
-from gradcast.signals.policy import Draws, Policy
+from gradcast.signals.policy import Draws, Policy, Views
 from gradcast.streams.pool import Pool
 from gradcast.streams.scale import Scale
 from tests.helpers import CPU
@@ -78,3 +79,24 @@ def test_random_transforms_do_not_depend_on_grouping() -> None:
         both, own = together.next(), alone.next()
         if own is not None and both is not None:
             assert torch.equal(both.x[1], own.x[0])
+
+
+def test_views_show_the_same_images_another_way() -> None:
+    shade = Augmentation("shade", lambda x, u: x + (u[:, 0] / 1000).view(-1, 1, 1, 1), 1)
+    draws = Draws(pool(), Policy(p=0.5, batch=3), seeds=[3, 4], views=Views(2, (shade,)))
+    plain = Draws(pool(), Policy(p=0.5, batch=3), seeds=[3, 4])
+    for _ in range(20):
+        found, expected = draws.next(), plain.next()
+        assert (found is None) == (expected is None)
+        if found is None or expected is None:
+            continue
+        assert (found.views, found.images, found.x.shape[:2]) == (2, 3, (2, 6))
+        assert list(found.drawn_by()) == found.used.nonzero().flatten().tolist()
+        for replica in found.drawn_by():
+            first, second = found.x[replica].chunk(2)
+            assert numbers(first) == numbers(second) == numbers(expected.x[replica])
+            assert not torch.equal(first, second)
+
+
+def test_who_draws_is_known_without_being_told() -> None:
+    assert list(Unlabelled(torch.zeros(3, 2, 1), torch.tensor([True, False, True])).drawn_by()) == [0, 2]

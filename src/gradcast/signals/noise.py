@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from gradcast.core import Labelled, Metrics, Unlabelled
+from gradcast.environment import sent
 from gradcast.gradients.gradient import Gradient
 from gradcast.gradients.length import Length
 from gradcast.replicas import Replicas, Statistics
@@ -41,11 +42,11 @@ class Noise:
         """A replica that uses no unlabelled batch takes no random number, as if it were alone."""
         images = unlabelled.x
         drawn = torch.zeros(*images.shape[:2], self.classes, dtype=images.dtype)
-        for replica in unlabelled.used.nonzero().flatten().tolist():
+        for replica in unlabelled.drawn_by():
             drawn[replica] = self._draw(drawn.shape[1:], self.generators[replica], drawn.dtype)
         if self.drawn is None:
             self.drawn = torch.zeros_like(drawn, device=images.device)
-        self.drawn.copy_(drawn)
+        self.drawn.copy_(sent(drawn, images.device))
 
     def _draw(self, shape: torch.Size, generator: torch.Generator, dtype: torch.dtype) -> Tensor:
         if self.distribution == "normal":

@@ -11,9 +11,10 @@ from torch import Tensor
 
 from gradcast.augment import Augmentation
 from gradcast.core import Unlabelled
+from gradcast.environment import sent
 from gradcast.randomness import numpy_generator, torch_generator
 from gradcast.replicas import Statistics
-from gradcast.streams.pool import Pool, sent
+from gradcast.streams.pool import Pool
 from gradcast.tables import Natural, Positive, Probability, Table
 
 Update = Literal["joint", "sequential"]
@@ -68,7 +69,8 @@ class Draws:
             self.last[replica] = self._take(int(replica))
         if not used.any():
             return None
-        return Unlabelled(self._images(used), sent(used, self.pool.device), self.views.count)
+        drawing = tuple(np.flatnonzero(used).tolist())
+        return Unlabelled(self._images(used), sent(used, self.pool.device), self.views.count, drawing)
 
     def _images(self, used: np.ndarray) -> Float[Tensor, "r u c h w"]:
         """Only replicas that use their images take random numbers for them, as if each were alone."""

@@ -9,6 +9,7 @@ from torch.nn.functional import cross_entropy
 
 from gradcast.augment import quarter_turns
 from gradcast.core import Labelled, Metrics, Unlabelled
+from gradcast.environment import sent
 from gradcast.gradients.gradient import Gradient
 from gradcast.replicas import Replicas, Statistics
 from gradcast.signals.head import Head
@@ -33,11 +34,11 @@ class Rotation:
         """Draw the turns; a replica that uses no unlabelled batch takes no random number, as if it were alone."""
         shape = unlabelled.x.shape[:2]
         drawn = torch.zeros(shape, dtype=torch.long)
-        for replica in unlabelled.used.nonzero().flatten().tolist():
+        for replica in unlabelled.drawn_by():
             drawn[replica] = torch.randint(4, shape[1:], generator=self.generators[replica])
         if self.turns is None:
             self.turns = torch.zeros_like(drawn, device=unlabelled.x.device)
-        self.turns.copy_(drawn)
+        self.turns.copy_(sent(drawn, unlabelled.x.device))
 
     def learn(self, model: Replicas, labelled: Labelled) -> Metrics:
         """Labels teach it nothing."""

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from gradcast.augment import AUGMENTATIONS, Augmentation, AugmentationName, augment, crop, flip, grey, jitter, resize
 from gradcast.data.images import Pixels, Shape, fingerprint
+from gradcast.environment import sent
 from gradcast.randomness import numpy_generator
 from gradcast.streams.scale import Scale
 
@@ -83,12 +84,6 @@ class Pool:
         """These images as the model sees them, after further ``steps``; a row of indices and a generator a replica."""
         chosen, steps = self.x[sent(index, self.device)].to(self.dtype) / 255, (*self.steps, *steps)
         return self.scale(augment(chosen, steps, generators) if steps else chosen, self.dtype)
-
-
-def sent(array: np.ndarray, device: torch.device) -> Tensor:
-    """A few numbers for the device, without waiting for what it is doing."""
-    tensor = torch.from_numpy(array)
-    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor
 
 
 def subset(x: Pixels, ratio: float, data_seed: int) -> Pixels:
