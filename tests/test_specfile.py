@@ -7,7 +7,14 @@ from hypothesis import strategies as st
 
 from gradcast.errors import GradcastError
 from gradcast.learners.named import DclSpec, FinetuneSpec, GemSpec
-from gradcast.signals.named import ForwardOnlySpec, NoiseSpec, NoSignalSpec, PredictedSpec
+from gradcast.signals.named import (
+    DistilSpec,
+    ForwardOnlySpec,
+    NoiseSpec,
+    NoSignalSpec,
+    PredictedSpec,
+    PseudoLabelsSpec,
+)
 from gradcast.spec import Spec
 from gradcast.specfile import dump, load, parse, presets
 
@@ -33,7 +40,7 @@ def test_presets_compare_base_predicted_and_random(name: str) -> None:
     base, predicted, random = spec.rows
     assert isinstance(base.setting.signal, NoSignalSpec)
     assert isinstance(predicted.setting.signal, PredictedSpec)
-    assert random.setting.signal == NoiseSpec(name="noise", alpha=predicted.setting.signal.alpha)
+    assert random.setting.signal == NoiseSpec(name="noise", alpha=predicted.setting.signal.alpha, scaled=True)
     assert base.setting.learner == predicted.setting.learner == random.setting.learner
 
 
@@ -62,6 +69,33 @@ def test_published_constants() -> None:
         assert (setting.signal.alpha, setting.signal.loss_scale, setting.signal.hidden) == (0.001, scale, [64, 16])
         assert (setting.policy.p, setting.policy.start, setting.policy.batch) == (0.15, 0, 4)
         assert (setting.stream.tasks, setting.stream.samples, setting.stream.batch) == (20, 1000, 10)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["signal.name=contrastive", "policy.batch=1"], "'contrastive' tells images apart: set policy.batch to 2"),
+        (["signal.name=distil", "policy.batchnorm=frozen"], "set policy.batchnorm to 'separate'"),
+        (["signal.name=soft", "signal.scaled=true", "signal.weight=3.0"], "signal.weight does nothing where"),
+    ],
+)
+def test_signals_that_cannot_work_are_explained(settings: list[str], message: str) -> None:
+    with pytest.raises(GradcastError, match=message):
+        load("digits", settings)
+
+
+def test_another_signal_keeps_nothing_but_the_length() -> None:
+    best = load("icifar100-resnet-gem-best", ["signal.weight=0.7", "signal.name=distil"]).rows[1].setting.signal
+    assert best == DistilSpec(name="distil")
+    predicted, random = (row.setting.signal for row in load("digits", ["signal.alpha=0.5"]).rows[1:])
+    assert isinstance(predicted, PredictedSpec)
+    assert isinstance(random, NoiseSpec)
+    assert (predicted.alpha, random.alpha, random.scaled) == (0.5, 0.5, True)
+    labels = load("digits", ["signal.name=one-hot"]).rows[1].setting.signal
+    assert labels == PseudoLabelsSpec(name="one-hot", alpha=0.001)
+    same = load("digits", ["signal.loss_scale=7.0", "signal.name=predicted"]).rows[1].setting.signal
+    assert isinstance(same, PredictedSpec)
+    assert same.loss_scale == 7
 
 
 def test_settings_reach_all_rows_or_one() -> None:

@@ -13,6 +13,7 @@ from gradcast.networks import SlimResNet18
 from gradcast.randomness import seeded
 from gradcast.replicas import Replicas
 from gradcast.signals import Policy, Predicted
+from gradcast.signals.pseudo_labels import PseudoLabels
 from gradcast.step import Step
 from tests.helpers import CPU, batch, replicas
 from tests.test_replicas import loss_gradient, own_module
@@ -183,3 +184,11 @@ def test_the_policy_decides_about_batchnorm() -> None:
         Step(base, Finetune(), 0.1)(batch(base))
         name = "layers.1.running_mean"
         assert torch.equal(model.buffers[name], base.buffers[name]) != moves
+
+
+def test_a_teacher_that_diverges_is_noticed() -> None:
+    model, teacher = replicas(2), replicas(2, first_seed=5)
+    step = Step(model, Finetune(), 0.1, PseudoLabels(teacher, soft=False))
+    assert step(batch(model))["finite"].all()
+    teacher.theta[1] = torch.nan
+    assert step(batch(model))["finite"].tolist() == [True, False]

@@ -100,8 +100,6 @@ def loop(
         return model(setting.model, stream, columns, seeds, place, purpose)
 
     replicas = another("model")
-    if any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in replicas.module.modules()):
-        _check_batches(setting, stream)
     lr = setting.learner.lr
     found = signal(setting.signal, replicas, seeds, lr, lambda: another("teacher"))
     step = Step(replicas, learner(setting.learner, len(stream.tasks), seeds), lr, found, policy)
@@ -117,28 +115,13 @@ def model(
     for seed in seeds:
         with seeded(seed, purpose):
             modules.append(network(spec, stream.shape, heads.outputs))
-    return Replicas(modules, heads, device=place.device, dtype=place.dtype, inner=place.inner, seeds=seeds)
+    named = "" if purpose == "model" else purpose
+    return Replicas(
+        modules, heads, device=place.device, dtype=place.dtype, inner=place.inner, seeds=seeds, purpose=named
+    )
 
 
 def heads(setting: Setting, stream: Stream) -> Heads:
     choice = setting.model.heads
     masked = choice == "masked" or (choice == "auto" and setting.stream.scenario == "split")
     return Heads(stream.width, len(stream.tasks), masked=masked)
-
-
-def _check_batches(setting: Setting, stream: Stream) -> None:
-    """BatchNorm cannot normalise a single image."""
-    batch = setting.stream.batch
-    passes = {
-        "stream.batch": min(
-            min(count % batch or batch, count) for count in map(stream.count, range(len(stream.tasks)))
-        ),
-        "policy.batch": setting.policy.batch,
-        "learner.memory": getattr(setting.learner, "memory", 2),
-    }
-    for key, smallest in passes.items():
-        if smallest < 2:
-            raise GradcastError(
-                f"{key} leads to a pass of a single image, which BatchNorm cannot normalise; "
-                "change it, or set model.name=mlp and model.norm=none"
-            )

@@ -10,7 +10,7 @@ from gradcast.environment import Place, free_memory
 from gradcast.errors import GradcastError, told
 from gradcast.learners.named import DclSpec, ErSpec, FinetuneSpec, GemSpec
 from gradcast.models import network
-from gradcast.signals.named import views
+from gradcast.signals.named import ContrastiveSpec, views
 from gradcast.spec import Setting
 from gradcast.streams.stream import Stream
 
@@ -39,6 +39,8 @@ def replica_bytes(setting: Setting, stream: Stream, place: Place) -> int:
     unlabelled = views(setting.signal).count * setting.policy.batch
     images = past * kept + setting.stream.batch + replayed + unlabelled
     activations = 5 * images * activation_numbers(made, stream.shape) * inner // 4  # and the gradient under way
+    if isinstance(setting.signal, ContrastiveSpec):
+        activations += 5 * unlabelled**2 * wide  # similarities of all views
     rows = (past + 2) * weights * (2 * wide + 8)  # memory gradients, put together, and in float64 for the projection
     return 2 * len(stream.tasks) * kept * pixels * wide + activations + rows + 8 * weights * wide
 

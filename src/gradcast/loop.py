@@ -90,6 +90,6 @@ class Loop:
             step, seed = unchecked[bad[0][0]][0], self.seeds[bad[0][1]]
             raise GradcastError(
                 f"loss or weights are not finite at step {step} (task {task}, seed {seed}): training diverged; "
-                "lower learner.lr, signal.alpha or policy.p, or raise learner.qp_eps"
+                "lower learner.lr, the signal's weight or alpha, or policy.p, or raise learner.qp_eps"
             )
         unchecked.clear()

@@ -46,9 +46,10 @@ class Replicas:
         dtype: torch.dtype,
         inner: torch.dtype | None = None,
         seeds: Sequence[int] | None = None,
+        purpose: str = "",
     ) -> None:
         self.heads = heads
-        self.chance = Chance(range(len(modules)) if seeds is None else seeds, device)
+        self.chance = Chance(range(len(modules)) if seeds is None else seeds, device, purpose)
         self.inner = inner or dtype  # arithmetic between images and logits
         self.module = modules[0].to(device=device, dtype=dtype)  # the architecture; its own weights are never used
         self.names = [name for name, _ in self.module.named_parameters()]
@@ -111,14 +112,15 @@ class Replicas:
         statistics: Statistics = "update",
         used: Bool[Tensor, " r"] | None = None,
         theta: Float[Tensor, "r p"] | None = None,
+        exact: bool = False,
         featured: bool = False,
     ) -> "Pass":
         self._train(statistics != "frozen")
         updating = _updating(statistics, used, self.theta)
         with self._statistics(updating) as buffers:
-            y, backward = self._pass(
-                x.unsqueeze(1), buffers, unlabelled=used is not None, theta=theta, featured=featured
-            )
+            inner = self.theta.dtype if exact else self.inner
+            passing = x.unsqueeze(1).to(inner)
+            y, backward = self._pass(passing, buffers, unlabelled=used is not None, theta=theta, featured=featured)
         z = select(y)
         leaf = z.detach().squeeze(1)
 
@@ -157,7 +159,7 @@ class Replicas:
         self._train(statistics != "frozen")
         kept = self.kept if self.kept is not None and self.kept.holds(x, self.theta) else None
         with self._statistics(_updating(statistics, None, self.theta)) as buffers:
-            outputs, backward = self._pass(x, buffers, None if kept is None else kept.factors.first)
+            outputs, backward = self._pass(x.to(self.inner), buffers, None if kept is None else kept.factors.first)
         z = self.heads.columns_at(outputs, tasks.unsqueeze(1))
         found = backward(z, cross_entropy(z.detach(), y)[1])
         if found.factors is not None:
@@ -209,7 +211,7 @@ class Replicas:
         featured: bool = False,
     ) -> tuple[Float[Tensor, "r k m c"], "Backward"]:
         """Outputs, and what leads from a gradient of something made of them to one weight gradient a pass."""
-        images = x.flatten(0, 2).to(self.inner)
+        images = x.flatten(0, 2)
         outputs = self._way(images, featured=featured)
         theta = self.theta if theta is None else theta
         if self.linear and not featured:
@@ -273,6 +275,7 @@ class How(TypedDict, total=False):
     statistics: Statistics
     used: Bool[Tensor, " r"] | None  # a pass of unlabelled images; the other replicas keep their statistics
     theta: Float[Tensor, "r p"] | None  # other weights than the model's own
+    exact: bool  # in the weights' own arithmetic, where the model's is coarser
 
 
 Backward = Callable[[Tensor, Tensor], PastGradients]

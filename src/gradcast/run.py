@@ -19,6 +19,7 @@ from gradcast.data.images import Pixels, Source
 from gradcast.data.load import Shelf, default_data, untracked
 from gradcast.data.own import pixels
 from gradcast.errors import GradcastError, told
+from gradcast.feasible import check
 from gradcast.grouping import together
 from gradcast.loop import Loop, Observer
 from gradcast.report import write_report
@@ -52,6 +53,9 @@ def run(
     folder = default_data() if data is None else Path(data)
     shared = Shared(place, Shelf(folder, Cache(default_cache()), track), source, images, display)
     content = [shared.content(row.setting) for row in spec.rows]  # bad data shows before anything is written
+    with _enough_memory(len(spec.seeds)):
+        for row in spec.rows:
+            check(row.setting, shared.stream(row.setting)[0])
     _warn_of_idle_signals(spec, shared)
     directory = RunDirectory.create(Path(out), spec, json.dumps(content))
     with directory.locked():

@@ -24,7 +24,14 @@ from gradcast.models import (
     SlimResNetSpec,
 )
 from gradcast.signals import named as signals
-from gradcast.signals.named import SIGNALS, NoSignalSpec, PredictedSpec, SignalSpec
+from gradcast.signals.named import (
+    SIGNALS,
+    ContrastiveSpec,
+    DistilSpec,
+    NoSignalSpec,
+    PredictedSpec,
+    SignalSpec,
+)
 from gradcast.signals.policy import Policy
 from gradcast.streams.pool import TransformName
 from gradcast.streams.scale import Normalise
@@ -162,6 +169,17 @@ class Setting(Table):
                     "signal.tau = 'per_sample' pairs labelled and unlabelled images: "
                     "set policy.batch equal to stream.batch, and stream.samples to a multiple of it"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _signals_can_work(self) -> "Setting":
+        if isinstance(self.signal, ContrastiveSpec) and self.policy.batch < 2:
+            raise ValueError("the signal 'contrastive' tells images apart: set policy.batch to 2 or more")
+        if isinstance(self.signal, DistilSpec) and self.policy.batchnorm == "frozen":
+            raise ValueError(
+                "the signal 'distil' compares passes with statistics of the unlabelled batch: set policy.batchnorm to "
+                "'separate'"
+            )
         return self
 
 

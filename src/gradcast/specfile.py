@@ -121,13 +121,18 @@ def _tables(raw: Mapping[str, Any]) -> Raw:
 
 
 def _merge(base: Raw, change: Raw) -> Raw:
-    """Tables of ``base`` with the keys of ``change``; a new name keeps what the newly named choice also has."""
+    """Tables of ``base`` with the keys of ``change``; a new name keeps what the newly named choice also has.
+
+    Signals share words that mean different things in each; only the length alpha is the same in all.
+    """
     merged = {table: dict(content) for table, content in base.items()}
     for table, content in change.items():
         inherited = merged.get(table, {})
         renamed = CHOICES.get(table, {}).get(str(content["name"])) if "name" in content else None
         if renamed is not None:
-            inherited = {key: value for key, value in inherited.items() if key in renamed.model_fields}
+            another = inherited.get("name") != content["name"]
+            kept = renamed.model_fields.keys() & ({"alpha"} if table == "signal" and another else inherited.keys())
+            inherited = {key: value for key, value in inherited.items() if key in kept}
         merged[table] = inherited | content
     return merged
 

@@ -62,7 +62,8 @@ class Step:
         else:
             metrics |= self._sequential(gradient, unlabelled, batch.task)
         self.learner.end(self.model)
-        metrics["finite"] = torch.isfinite(loss + self.model.theta.sum(1))  # one sum, not a look at each
+        sums = [network.theta.sum(1) for network in self.networks()]  # one sum, not a look at each
+        metrics["finite"] = torch.isfinite(torch.stack([loss, *sums]).sum(0))
         return metrics
 
     def _labelled(self, batch: Batch) -> tuple[Labelled, Gradient, Float[Tensor, " r"]]:

@@ -32,6 +32,24 @@ def test_networks_without_an_output_layer_are_refused(network: nn.Module) -> Non
         Featured(network, 3)
 
 
+class Tokens(nn.Sequential):
+    """Its layer sees three rows an image."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y: torch.Tensor = super().forward(x.unflatten(1, (3, 2)))
+        return y[:, 0]
+
+
+def test_the_layer_must_make_the_outputs_of_one_row_an_image() -> None:
+    good = MLP([6, 5, 3], norm="batch")
+    Featured(good, 3).check(torch.rand(2, 6))
+    assert good.training
+    assert not good.layers[-1]._forward_hooks
+    for bad in (nn.Sequential(nn.Linear(6, 3), nn.Tanh()), Tokens(nn.Linear(2, 3))):
+        with pytest.raises(GradcastError, match="does not end in a linear layer of 3 outputs"):
+            Featured(bad, 3).check(torch.rand(2, 6))
+
+
 @pytest.mark.parametrize("norm", ["none", "batch"])
 def test_replicas_embed_as_their_modules_do(norm: str) -> None:
     model = replicas(2, sizes=(6, 5, 4, 3), norm=norm)  # type: ignore[arg-type]

@@ -80,3 +80,11 @@ def test_who_draws_nothing_is_left_alone() -> None:
     chance.begin(4)
     assert torch.equal(chance.labelled.generators[0].get_state(), before)
     assert chance.labelled.generators[0].initial_seed() == derive(3, "dropout", "labelled", 0)
+
+
+def test_networks_of_another_purpose_draw_other_numbers() -> None:
+    drawn = []
+    for purpose in ("", "teacher"):
+        chance = Chance([3], torch.device("cpu"), purpose)
+        drawn.append(chance.labelled.dropped(torch.ones(1, 50), 0.5, channels=False))
+    assert not torch.equal(*drawn)

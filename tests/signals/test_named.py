@@ -82,10 +82,11 @@ def test_every_signal_is_described(name: str) -> None:
 
 def test_labels_tell_signals_apart() -> None:
     names = ["predicted", "noise", "one-hot", "soft"]
-    labels = [describe(load("digits", [f"signal.name={name}"]).rows[1].setting.signal) for name in names]
+    settings = [["signal.name=" + name, *(["signal.scaled=true"] if name != "predicted" else [])] for name in names]
+    labels = [describe(load("digits", own).rows[1].setting.signal) for own in settings]
     scaled = [f"{kind} pseudo labels, scaled" for kind in ("one-hot", "soft")]
     assert labels == ["predicted gradients", "random directions", *scaled]
-    plain = load("digits", ["signal.name=one-hot", "signal.alpha=off"]).rows[1].setting.signal
+    plain = load("digits", ["signal.name=one-hot"]).rows[1].setting.signal
     assert describe(plain) == "one-hot pseudo labels"
 
 

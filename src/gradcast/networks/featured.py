@@ -17,11 +17,28 @@ class Featured(nn.Module):
         self.network = network
         layers = [(name, layer) for name, layer in network.named_modules() if isinstance(layer, nn.Linear)]
         if not layers or layers[-1][1].out_features != outputs:
-            raise GradcastError(
-                f"the network {type(network).__name__} does not end in a linear layer of {outputs} outputs, whose "
-                "inputs would be its features; choose a signal that works on logits, or another network"
-            )
+            raise self._unfit(outputs)
         self.name, self.width = layers[-1][0], layers[-1][1].in_features
+
+    def _unfit(self, outputs: int) -> GradcastError:
+        return GradcastError(
+            f"the network {type(self.network).__name__} does not end in a linear layer of {outputs} outputs, whose "
+            "inputs would be its features; choose a signal that works on logits, or another network"
+        )
+
+    @torch.no_grad()
+    def check(self, x: Float[Tensor, "n *shape"]) -> None:
+        """Raise where that layer does not make the network's outputs out of one row an image."""
+        last, training = self.network.get_submodule(self.name), self.network.training
+        found: list[tuple[Tensor, Tensor]] = []
+        hook = last.register_forward_hook(lambda _, inputs, output: found.append((inputs[0], output)))
+        try:
+            y = self.network.eval()(x)
+        finally:
+            hook.remove()
+            self.network.train(training)
+        if not found or found[-1][0].dim() != 2 or not torch.equal(found[-1][1], y):
+            raise self._unfit(y.shape[-1])
 
     def forward(self, x: Float[Tensor, "n *shape"]) -> Float[Tensor, "n both"]:
         """Features first."""

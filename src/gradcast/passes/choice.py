@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from gradcast.errors import GradcastError, told
+from gradcast.networks.featured import Featured
 from gradcast.passes import folded, one_by_one, trial, vmapped
 from gradcast.passes.noise import Noise, Undropped
 from gradcast.passes.trial import Outputs
@@ -53,7 +54,7 @@ def choose(module: nn.Module, x: Float[Tensor, "n *shape"]) -> Outputs:
             return _fastest(module, attempt, expected, dropout)
     assert failure is not None
     raise GradcastError(
-        f"the network {type(module).__name__} fails on images of shape {tuple(x.shape[1:])} "
+        f"the network {_called(module)} fails on images of shape {tuple(x.shape[1:])} "
         f"({told(failure)}); change it, or stream.size and stream.colour"
     )
 
@@ -84,7 +85,7 @@ class _Attempt:
 
 
 def _fastest(module: nn.Module, attempt: _Attempt, expected: list[Tensor], dropout: Undropped) -> Outputs:
-    name = type(module).__name__
+    name = _called(module)
     if not trial.same(attempt.plainly(), expected, attempt.error):
         raise GradcastError(
             f"the network {name} gives other outputs for the same images: it draws random numbers "
@@ -112,9 +113,14 @@ def _fastest(module: nn.Module, attempt: _Attempt, expected: list[Tensor], dropo
     return _slow(module, problem)
 
 
+def _called(module: nn.Module) -> str:
+    """What its author calls it."""
+    return type(module.network if isinstance(module, Featured) else module).__name__
+
+
 def _slow(module: nn.Module, problem: str) -> Outputs:
     warnings.warn(
-        f"the network {type(module).__name__} cannot be vmapped ({problem}): its replicas and memories run one by one, "
+        f"the network {_called(module)} cannot be vmapped ({problem}): its replicas and memories run one by one, "
         "with the same results, only slower",
         stacklevel=2,
     )

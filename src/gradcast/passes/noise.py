@@ -57,8 +57,8 @@ class Chance:
     an earlier step took: a replica that sits an unlabelled batch out has none to make up for.
     """
 
-    def __init__(self, seeds: Sequence[int], device: torch.device) -> None:
-        self.seeds = list(seeds)
+    def __init__(self, seeds: Sequence[int], device: torch.device, purpose: str = "") -> None:
+        self.seeds, self.purpose = list(seeds), purpose  # networks of other purposes have other numbers
         self.labelled, self.unlabelled = (Noise([torch.Generator(device) for _ in seeds]) for _ in range(2))
         self._renew(0)
 
@@ -75,7 +75,7 @@ class Chance:
     def _renew(self, step: int) -> None:
         for what, noise in (("labelled", self.labelled), ("unlabelled", self.unlabelled)):
             for seed, generator in zip(self.seeds, noise.generators, strict=True):
-                generator.manual_seed(derive(seed, "dropout", what, step))
+                generator.manual_seed(derive(seed, "dropout", what, step, *filter(None, [self.purpose])))
 
 
 class Undropped(TorchFunctionMode):

@@ -19,7 +19,7 @@ class MetaGradient:
 
     A label starts as what the model says and takes one step along the derivative of the labelled loss after a step on
     it. To first order that is the derivative of its probabilities along the labelled gradient, taken by a central
-    difference. All of this happens with running statistics; only the last pass trains.
+    difference, in the weights' own arithmetic. All of this happens with running statistics; only the last pass trains.
     """
 
     def __init__(self, *, weight: float = 1.0) -> None:
@@ -54,14 +54,14 @@ class MetaGradient:
     def _labels(self, model: Replicas, unlabelled: Unlabelled, task: int) -> Float[Tensor, "r u c"]:
         assert self.labelled is not None
         batch, lr = self.labelled.batch, self.labelled.lr
-        made = model.forward(batch.x, task, statistics="frozen")
+        made = model.forward(batch.x, task, statistics="frozen", exact=True)
         direction = made.pull(cross_entropy(made.z, batch.y)[1]).flat
         size = EXCURSION / direction.norm(dim=1).clamp_min(torch.finfo(direction.dtype).tiny)
 
         def says(shift: Tensor | float) -> Tensor:
             theta = model.theta + shift * direction
             with torch.no_grad():
-                z = model.forward(unlabelled.x, task, statistics="frozen", used=unlabelled.used, theta=theta).z
+                z = model.forward(unlabelled.x, task, statistics="frozen", theta=theta, exact=True).z
             return z.softmax(-1)
 
         shift = size.unsqueeze(1)

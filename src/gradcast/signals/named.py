@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from gradcast.augment import AUGMENTATIONS, AugmentationName
 from gradcast.core import Signal
@@ -51,7 +51,14 @@ class PseudoLabelsSpec(Table):
 
     name: Literal["one-hot", "soft"]
     weight: Weight = 1.0
-    alpha: Weight | Literal["off"] = "off"  # a number: rows of the logit gradient have length alpha * tau instead
+    scaled: bool = False  # rows of the logit gradient have length alpha * tau, whatever the weight
+    alpha: Weight = 0.001
+
+    @model_validator(mode="after")
+    def _one_length(self) -> "PseudoLabelsSpec":
+        if self.scaled and self.weight != 1:
+            raise ValueError("signal.weight does nothing where signal.scaled is true; set signal.alpha instead")
+        return self
 
 
 class MetaGradientSpec(Table):
@@ -66,7 +73,8 @@ class NoiseSpec(Table):
 
     name: Literal["noise"]
     distribution: Distribution = "normal"
-    alpha: Weight | Literal["off"] = "off"
+    scaled: bool = False  # rows have length alpha * tau, as predicted ones have
+    alpha: Weight = 0.001
 
 
 class ForwardOnlySpec(Table):
@@ -145,12 +153,12 @@ def signal(
             return Predicted(gradient_learner(spec, classes, seeds).to(model.theta), directions=spec.directions)
         case PseudoLabelsSpec():
             soft = spec.name == "soft"
-            return PseudoLabels(teacher(), soft=soft, weight=spec.weight, length=_length(spec.alpha))
+            return PseudoLabels(teacher(), soft=soft, weight=spec.weight, length=_length(spec))
         case MetaGradientSpec():
             return MetaGradient(weight=spec.weight)
         case NoiseSpec():
             drawn = [torch_generator(seed, "directions") for seed in seeds]
-            return Noise(classes, drawn, distribution=spec.distribution, length=_length(spec.alpha))
+            return Noise(classes, drawn, distribution=spec.distribution, length=_length(spec))
         case ForwardOnlySpec():
             return ForwardOnly()
         case ContrastiveSpec():
@@ -165,8 +173,8 @@ def signal(
             return Rotation(head, weight=spec.weight, generators=drawn)
 
 
-def _length(alpha: float | Literal["off"]) -> Length | None:
-    return None if alpha == "off" else Length(alpha)
+def _length(spec: PseudoLabelsSpec | NoiseSpec) -> Length | None:
+    return Length(spec.alpha) if spec.scaled else None
 
 
 def gradient_learner(spec: PredictedSpec, classes: int, seeds: Sequence[int]) -> GradientLearner:
@@ -215,8 +223,8 @@ def describe(spec: SignalSpec) -> str:
         case PredictedSpec():
             return "predicted gradients" if spec.directions == "learned" else "frozen directions"
         case NoiseSpec():
-            return f"{spec.distribution} noise" if spec.alpha == "off" else "random directions"
+            return "random directions" if spec.scaled else f"{spec.distribution} noise"
         case PseudoLabelsSpec():
-            return WORDS[spec.name] + ("" if spec.alpha == "off" else ", scaled")
+            return WORDS[spec.name] + (", scaled" if spec.scaled else "")
         case _:
             return WORDS[spec.name]

@@ -39,10 +39,11 @@ class PseudoLabels:
     def learn(self, model: Replicas, labelled: Labelled) -> Metrics:
         """A step of the teacher; before it, how right its labels were and where they would have led the model."""
         batch = labelled.batch
+        told = self._told(batch.x, batch.task)
         made = self.teacher.forward(batch.x, batch.task)
         self.teacher.step(made.pull(cross_entropy(made.z, batch.y)[1]).flat, labelled.lr)
-        right = made.z.argmax(-1) == batch.y
-        guess = labelled.z.softmax(-1) - self._labels(made.z)
+        right = told.argmax(-1) == batch.y
+        guess = labelled.z.softmax(-1) - self._labels(told)
         metrics = {
             "label_accuracy": right.to(labelled.z.dtype).mean(-1),
             "cosine": (unit(guess) * unit(labelled.dz)).sum(-1).mean(-1),
@@ -53,11 +54,14 @@ class PseudoLabels:
         self, model: Replicas, unlabelled: Unlabelled, task: int, *, statistics: Statistics = "update"
     ) -> tuple[Gradient, Metrics]:
         """``softmax(z) - label`` for every image, divided by their number."""
-        with torch.no_grad():
-            told = self.teacher.forward(unlabelled.x, task, statistics="frozen", used=unlabelled.used).z
+        told = self._told(unlabelled.x, task)
         made = model.forward(unlabelled.x, task, statistics=statistics, used=unlabelled.used)
         dz = (made.z.softmax(-1) - self._labels(told)) * (self.weight / made.z.shape[1])
         return made.pull(dz if self.length is None else self.length.rescale(dz)), {}
+
+    @torch.no_grad()
+    def _told(self, x: Float[Tensor, "r n *shape"], task: int) -> Float[Tensor, "r n c"]:
+        return self.teacher.forward(x, task, statistics="frozen").z
 
     def _labels(self, told: Float[Tensor, "r n c"]) -> Float[Tensor, "r n c"]:
         if self.soft:

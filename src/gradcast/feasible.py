@@ -1,0 +1,47 @@
+"""What cannot work together, said before anything is trained."""
+
+import torch
+from torch import nn
+
+from gradcast import build
+from gradcast.errors import GradcastError
+from gradcast.learners.named import DclSpec, GemSpec
+from gradcast.models import network
+from gradcast.networks.featured import Featured
+from gradcast.signals.named import ContrastiveSpec, NoSignalSpec, RotationSpec, views
+from gradcast.spec import Setting
+from gradcast.streams.stream import Stream
+
+
+def check(setting: Setting, stream: Stream) -> None:
+    """Raise where stream, network, learner and signal of a row do not fit."""
+    outputs = build.heads(setting, stream).outputs
+    made = network(setting.model, stream.shape, outputs)
+    if any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in made.modules()):
+        _check_batches(setting, stream)
+    signal = setting.signal
+    turning = isinstance(signal, RotationSpec) or (isinstance(signal, ContrastiveSpec) and "rotate" in signal.augment)
+    if turning and stream.shape[1] != stream.shape[2]:
+        raise GradcastError(
+            f"the signal {signal.name!r} turns images, these are not square ({stream.shape[1]} x {stream.shape[2]}); "
+            "set stream.size, or choose another signal"
+        )
+    if isinstance(signal, RotationSpec | ContrastiveSpec):
+        Featured(made, outputs).check(torch.rand(2, *stream.shape, generator=torch.Generator().manual_seed(0)))
+
+
+def _check_batches(setting: Setting, stream: Stream) -> None:
+    """BatchNorm cannot normalise a single image."""
+    batch, policy, learner = setting.stream.batch, setting.policy, setting.learner
+    counts = map(stream.count, range(len(stream.tasks)))
+    passes = {"stream.batch": min(min(count % batch or batch, count) for count in counts)}
+    if not isinstance(setting.signal, NoSignalSpec) and policy.p > 0 and policy.batchnorm != "frozen":
+        passes["policy.batch"] = views(setting.signal).count * policy.batch
+    if isinstance(learner, GemSpec | DclSpec) and learner.batchnorm != "frozen":
+        passes["learner.memory"] = learner.memory
+    for key, smallest in passes.items():
+        if smallest < 2:
+            raise GradcastError(
+                f"{key} leads to a pass of a single image, which BatchNorm cannot normalise; "
+                "change it, or set model.name=mlp and model.norm=none"
+            )
