@@ -1,15 +1,20 @@
-from pathlib import Path
+from functools import cache
 
 import pytest
 import torch
+from torch import Tensor
 
+from gradcast import build
+from gradcast.core import Metrics
 from gradcast.learners.named import LEARNERS
 from gradcast.replicas import Replicas
-from gradcast.run import run
+from gradcast.shared import Shared
 from gradcast.signals import Predicted
 from gradcast.signals.named import SIGNALS, ContrastiveSpec, PredictedSpec, describe, gradient_learner, signal, views
+from gradcast.spec import Setting
 from gradcast.specfile import load
 from tests.helpers import replicas
+from tests.test_build import PLACE, SHELF
 
 
 def model() -> Replicas:
@@ -49,29 +54,54 @@ def test_every_option_of_the_signal_arrives() -> None:
 
 TWO_TASKS = (
     "stream.tasks=2", "stream.samples=40", "learner.memory=8", "model.hidden=[12]", "model.norm=batch", "pool.count=40",
-    "policy.p=0.5", "policy.batch=6", "seeds=[0, 1]",
+    "policy.p=0.5", "policy.batch=6",
 )  # fmt: skip
 
 
+class Seen:
+    """The metrics of every step, and the last accuracies."""
+
+    def __init__(self) -> None:
+        self.steps: list[Metrics] = []
+        self.accuracy = torch.zeros(0)
+
+    def stepped(self, step: int, task: int, metrics: Metrics) -> None:
+        self.steps.append(metrics)
+
+    def trained(self, task: int) -> None:
+        pass
+
+    def evaluated(self, tasks_done: int, accuracy: Tensor) -> None:
+        self.accuracy = accuracy
+
+
+@cache
+def shared() -> Shared:
+    return Shared(PLACE, SHELF)
+
+
+def trained(setting: Setting, seeds: list[int]) -> Seen:
+    stream, evaluator = shared().stream(setting)
+    seen = Seen()
+    build.loop(setting, stream, evaluator, shared().pool(setting), seeds, PLACE).run([seen])
+    return seen
+
+
+@pytest.mark.parametrize("guard", [False, True])
 @pytest.mark.parametrize("learner", LEARNERS)
 @pytest.mark.parametrize("name", sorted(SIGNALS.keys() - {"none"}))
-def test_every_signal_with_every_learner(name: str, learner: str, tmp_path: Path) -> None:
-    """Two tasks, two replicas, BatchNorm; guarded and not. Every replica trains as it would alone."""
-    changes = [f"signal.name={name}", f"learner.name={learner}", "row.random.policy.guard=true"]
-    spec = load("digits", [*TWO_TASKS, *changes, "row.random.signal.name=" + name])
-    directory, results = run(spec, out=tmp_path, device="cpu")
-    assert [result.name for result in results] == ["base", "predicted", "random"]
-    accuracy = [result.matrices for result in results]
-    assert all(matrix.shape == (2, 3, 2) for matrix in accuracy)
-    line = next(line for line in directory.metrics("predicted", 0) if line["unlabelled"])
-    assert line["unlabelled"] == 6
-    assert isinstance(line["agreement"], float)
-    assert isinstance(line["pseudo_ratio"], float)
-    alone, _ = run(spec.model_copy(update={"seeds": [1]}), out=tmp_path, device="cpu")
-    for row in ("predicted", "random"):
-        together, own = (each.metrics(row, 1) for each in (directory, alone))
-        losses = [[line["loss"] for line in lines] for lines in (together, own)]
-        assert losses[0] == pytest.approx(losses[1], rel=1e-3)
+def test_every_signal_with_every_learner(name: str, learner: str, guard: bool) -> None:
+    """Two tasks, two replicas, BatchNorm; every replica trains as it would alone."""
+    changes = [f"signal.name={name}", f"learner.name={learner}", f"policy.guard={str(guard).lower()}"]
+    setting = load("digits", [*TWO_TASKS, *changes]).rows[1].setting
+    together, alone = trained(setting, [0, 1]), trained(setting, [1])
+    assert together.accuracy.shape == (2, 2)
+    both, own = (torch.stack([metrics["loss"][-1] for metrics in seen.steps]) for seen in (together, alone))
+    torch.testing.assert_close(both, own, rtol=1e-3, atol=1e-4)
+    used = [metrics for metrics in together.steps if metrics["unlabelled"][0]]
+    assert 0 < len(used) < len(together.steps) == 8
+    assert all(metrics["unlabelled"][0] == 6 for metrics in used)
+    assert all(metrics["agreement"][0].isfinite() and metrics["pseudo_ratio"][0].isfinite() for metrics in used)
 
 
 @pytest.mark.parametrize("name", SIGNALS)
