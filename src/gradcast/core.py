@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
@@ -80,52 +81,52 @@ class Labelled:
 
 @runtime_checkable
 class Learner(Protocol):
-    """A continual learner: what it remembers and what it does to the gradient."""
+    """A continual learner: what it remembers and what it does to the gradient; as it stands, nothing."""
 
     def prepare(self, model: Replicas, batch: Batch) -> None:
         """On the host, before anything else: write memories, count steps."""
-        ...
+        return
 
     def replay(self) -> Replay | None:
         """What joins the labelled batch of this step."""
-        ...
+        return None
 
     def begin(self, model: Replicas, batch: Batch) -> None:
         """Before the labelled pass: compute the constraints at the weights of this moment."""
-        ...
+        return
 
     def protected(self) -> list[PastGradients]:
         """Gradients of past tasks at this step's weights, which signals should not oppose."""
-        ...
+        return []
 
     def constrain(self, gradient: Gradient) -> tuple[Float[Tensor, "r p"], Bool[Tensor, " r"]]:
         """The gradient to step along, and which replicas' gradients had to be changed."""
-        ...
+        return gradient.flat, torch.zeros(len(gradient.flat), dtype=torch.bool, device=gradient.flat.device)
 
     def end(self, model: Replicas) -> None:
         """After the optimizer step."""
-        ...
+        return
 
 
 @runtime_checkable
 class Signal(Protocol):
-    """What turns unlabelled images into a gradient."""
+    """What turns unlabelled images into a gradient; as it stands, one that draws and learns nothing."""
 
     def networks(self) -> Sequence[Replicas]:
         """Further networks that it trains."""
-        ...
+        return ()
 
     def state(self) -> dict[str, Tensor]:
         """What it has learned, one row a replica."""
-        ...
+        return {}
 
     def prepare(self, unlabelled: Unlabelled) -> None:
         """On the host, before a step with unlabelled images: draw random numbers."""
-        ...
+        return
 
     def learn(self, model: Replicas, labelled: Labelled) -> Metrics:
         """Watch a labelled batch; called in every step."""
-        ...
+        return {}
 
     def gradient(
         self, model: Replicas, unlabelled: Unlabelled, task: int, *, statistics: Statistics

@@ -2,18 +2,13 @@
 
 from dataclasses import dataclass, field
 
-import torch
-from jaxtyping import Bool, Float
-from torch import Tensor
-
-from gradcast.core import Batch, Replay
-from gradcast.gradients.gradient import Gradient, PastGradients
+from gradcast.core import Batch, Learner, Replay
 from gradcast.replicas import Replicas
 from gradcast.reservoir import Reservoir
 
 
 @dataclass
-class Er:
+class Er(Learner):
     """The loss is the mean over the batch and ``count`` replayed images; nothing is done to the gradient."""
 
     memory: Reservoir
@@ -28,17 +23,3 @@ class Er:
     def replay(self) -> Replay | None:
         """What was drawn."""
         return self.drawn
-
-    def begin(self, model: Replicas, batch: Batch) -> None:
-        """Nothing to compute."""
-
-    def protected(self) -> list[PastGradients]:
-        """The past is in the labelled gradient already."""
-        return []
-
-    def constrain(self, gradient: Gradient) -> tuple[Float[Tensor, "r p"], Bool[Tensor, " r"]]:
-        """The gradient as it is."""
-        return gradient.flat, torch.zeros(len(gradient.flat), dtype=torch.bool, device=gradient.flat.device)
-
-    def end(self, model: Replicas) -> None:
-        """Nothing to keep."""

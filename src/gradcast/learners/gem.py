@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from gradcast.core import Batch, Replay
+from gradcast.core import Batch, Learner
 from gradcast.gradients.cone import project
 from gradcast.gradients.gradient import Gradient, PastGradients
 from gradcast.memory import TaskMemory
@@ -32,7 +32,7 @@ class Direction(Protocol):
 
 
 @dataclass
-class Gem:
+class Gem(Learner):
     """Projects the gradient on the cone of the past tasks' memory gradients (see ``gradients/cone.py``)."""
 
     memory: TaskMemory
@@ -47,10 +47,6 @@ class Gem:
         if self.direction is not None:
             self.direction.prepare(model, batch.task)
         self.memory.write(batch)
-
-    def replay(self) -> Replay | None:
-        """Memories constrain, they are not trained on."""
-        return None
 
     def begin(self, model: Replicas, batch: Batch) -> None:
         """Take every earlier task's memory gradient, before the labelled pass."""

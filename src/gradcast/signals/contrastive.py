@@ -1,38 +1,25 @@
 """The signal *contrastive*: two views of an image shall look alike to the features, views of others shall not."""
 
-from collections.abc import Sequence
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from gradcast.core import Labelled, Metrics, Unlabelled
+from gradcast.core import Metrics, Signal, Unlabelled
 from gradcast.gradients.gradient import Gradient
 from gradcast.replicas import Replicas, Statistics
 from gradcast.signals.head import Head
 
 
-class Contrastive:
+class Contrastive(Signal):
     """Gradient of ``weight`` times the normalised temperature-scaled cross entropy of SimCLR."""
 
     def __init__(self, head: Head, *, temperature: float, weight: float) -> None:
         self.head, self.temperature, self.weight = head, temperature, weight
 
-    def networks(self) -> Sequence[Replicas]:
-        """None of the model's size."""
-        return ()
-
     def state(self) -> dict[str, Tensor]:
         """The projection head."""
         return self.head.state()
-
-    def prepare(self, unlabelled: Unlabelled) -> None:
-        """The views are drawn with the images."""
-
-    def learn(self, model: Replicas, labelled: Labelled) -> Metrics:
-        """Labels teach it nothing."""
-        return {}
 
     def gradient(
         self, model: Replicas, unlabelled: Unlabelled, task: int, *, statistics: Statistics = "separate"

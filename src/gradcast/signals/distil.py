@@ -1,17 +1,15 @@
 """The signal *distil*: on the pool, the heads of past tasks shall say what they said before this task began."""
 
-from collections.abc import Sequence
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from gradcast.core import Labelled, Metrics, Unlabelled
+from gradcast.core import Labelled, Metrics, Signal, Unlabelled
 from gradcast.gradients.gradient import Gradient
 from gradcast.replicas import Replicas, Statistics
 
 
-class Distil:
+class Distil(Signal):
     """Gradient of ``weight`` times the temperature-scaled divergence from the weights before the task.
 
     Both networks normalise with statistics of the batch: running ones are those of other images.
@@ -22,16 +20,9 @@ class Distil:
         self.task: int | None = None
         self.before: Float[Tensor, "r p"] | None = None  # weights before this task; keeps its place in memory
 
-    def networks(self) -> Sequence[Replicas]:
-        """The model's own past is all."""
-        return ()
-
     def state(self) -> dict[str, Tensor]:
         """The weights before the last task."""
         return {} if self.before is None else {"before": self.before}
-
-    def prepare(self, unlabelled: Unlabelled) -> None:
-        """Nothing is drawn."""
 
     def learn(self, model: Replicas, labelled: Labelled) -> Metrics:
         """A new task's first batch comes before its first step."""

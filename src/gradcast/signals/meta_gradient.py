@@ -1,12 +1,10 @@
 """The signal *meta-gradient*: pseudo labels that would make a step on them good for the labelled batch."""
 
-from collections.abc import Sequence
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from gradcast.core import Labelled, Metrics, Unlabelled
+from gradcast.core import Labelled, Metrics, Signal, Unlabelled
 from gradcast.gradients.entropy import cross_entropy
 from gradcast.gradients.gradient import Gradient
 from gradcast.replicas import Replicas, Statistics
@@ -14,7 +12,7 @@ from gradcast.replicas import Replicas, Statistics
 EXCURSION = 0.01  # length of the step to either side along the labelled gradient
 
 
-class MetaGradient:
+class MetaGradient(Signal):
     """Gradient of ``weight`` times the mean squared distance of the model's probabilities from such labels.
 
     A label starts as what the model says and takes one step along the derivative of the labelled loss after a step on
@@ -25,17 +23,6 @@ class MetaGradient:
     def __init__(self, *, weight: float = 1.0) -> None:
         self.weight = weight
         self.labelled: Labelled | None = None
-
-    def networks(self) -> Sequence[Replicas]:
-        """None."""
-        return ()
-
-    def state(self) -> dict[str, Tensor]:
-        """It keeps nothing from step to step."""
-        return {}
-
-    def prepare(self, unlabelled: Unlabelled) -> None:
-        """Nothing is drawn."""
 
     def learn(self, model: Replicas, labelled: Labelled) -> Metrics:
         """The batch that labels shall be good for."""

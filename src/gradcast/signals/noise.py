@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from gradcast.core import Labelled, Metrics, Unlabelled
+from gradcast.core import Labelled, Metrics, Signal, Unlabelled
 from gradcast.environment import sent
 from gradcast.gradients.gradient import Gradient
 from gradcast.gradients.length import Length
@@ -16,7 +16,7 @@ from gradcast.replicas import Replicas, Statistics
 Distribution = Literal["normal", "uniform"]  # of unit variance; from -1 to 1
 
 
-class Noise:
+class Noise(Signal):
     """Fresh numbers for every image; with a length, rows are brought to it, without one they stay as drawn."""
 
     def __init__(
@@ -29,14 +29,6 @@ class Noise:
     ) -> None:
         self.classes, self.generators, self.distribution, self.length = classes, list(generators), distribution, length
         self.drawn: Float[Tensor, "r u c"] | None = None  # keeps its place in memory
-
-    def networks(self) -> Sequence[Replicas]:
-        """None."""
-        return ()
-
-    def state(self) -> dict[str, Tensor]:
-        """It learns nothing."""
-        return {}
 
     def prepare(self, unlabelled: Unlabelled) -> None:
         """A replica that uses no unlabelled batch takes no random number, as if it were alone."""

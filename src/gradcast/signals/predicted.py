@@ -1,13 +1,12 @@
 """The signal *predicted*: h's guess of the logit gradient, back-propagated through the unlabelled images."""
 
-from collections.abc import Sequence
 from typing import Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from gradcast.core import Labelled, Metrics, Unlabelled
+from gradcast.core import Labelled, Metrics, Signal, Unlabelled
 from gradcast.gradients.gradient import Gradient
 from gradcast.gradients.learner import GradientLearner
 from gradcast.replicas import Replicas, Statistics
@@ -15,23 +14,16 @@ from gradcast.replicas import Replicas, Statistics
 Directions = Literal["learned", "frozen"]  # h as published; h as it was initialised, a control
 
 
-class Predicted:
+class Predicted(Signal):
     """Trains a gradient learner on every labelled batch and lets it stand in where labels are missing."""
 
     def __init__(self, learner: GradientLearner, *, directions: Directions = "learned") -> None:
         self.learner, self.directions = learner, directions
         self.initial = [p.detach().clone() for p in learner.parameters()]
 
-    def networks(self) -> Sequence[Replicas]:
-        """None of the model's size."""
-        return ()
-
     def state(self) -> dict[str, Tensor]:
         """The weights of h."""
         return {f"learner.{name}": value for name, value in self.learner.state_dict().items()}
-
-    def prepare(self, unlabelled: Unlabelled) -> None:
-        """Nothing is drawn."""
 
     def learn(self, model: Replicas, labelled: Labelled) -> Metrics:
         """One step of h; without learned directions only the length of the labelled gradient is taken."""

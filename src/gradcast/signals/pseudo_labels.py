@@ -6,14 +6,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from gradcast.core import Labelled, Metrics, Unlabelled
+from gradcast.core import Labelled, Metrics, Signal, Unlabelled
 from gradcast.gradients.entropy import cross_entropy
 from gradcast.gradients.gradient import Gradient
 from gradcast.gradients.length import Length, unit
 from gradcast.replicas import Replicas, Statistics
 
 
-class PseudoLabels:
+class PseudoLabels(Signal):
     """Gradient of ``weight`` times the cross entropy of the model and the teacher's labels, on unlabelled images.
 
     The teacher is a network like the model, of its own initialisation; it learns every labelled batch with the model's
@@ -32,9 +32,6 @@ class PseudoLabels:
         """The teacher's weights."""
         named = self.teacher.parameters(self.teacher.theta) | self.teacher.buffers
         return {f"teacher.{name}": value for name, value in named.items()}
-
-    def prepare(self, unlabelled: Unlabelled) -> None:
-        """Nothing is drawn."""
 
     def learn(self, model: Replicas, labelled: Labelled) -> Metrics:
         """A step of the teacher; before it, how right its labels were and where they would have led the model."""

@@ -8,23 +8,19 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from gradcast.augment import quarter_turns
-from gradcast.core import Labelled, Metrics, Unlabelled
+from gradcast.core import Metrics, Signal, Unlabelled
 from gradcast.environment import sent
 from gradcast.gradients.gradient import Gradient
 from gradcast.replicas import Replicas, Statistics
 from gradcast.signals.head import Head
 
 
-class Rotation:
+class Rotation(Signal):
     """Gradient of ``weight`` times the cross entropy of four answers."""
 
     def __init__(self, head: Head, *, weight: float, generators: Sequence[torch.Generator]) -> None:
         self.head, self.weight, self.generators = head, weight, list(generators)
         self.turns: Int[Tensor, "r u"] | None = None  # keeps its place in memory
-
-    def networks(self) -> Sequence[Replicas]:
-        """None of the model's size."""
-        return ()
 
     def state(self) -> dict[str, Tensor]:
         """The head."""
@@ -39,10 +35,6 @@ class Rotation:
         if self.turns is None:
             self.turns = torch.zeros_like(drawn, device=unlabelled.x.device)
         self.turns.copy_(sent(drawn, unlabelled.x.device))
-
-    def learn(self, model: Replicas, labelled: Labelled) -> Metrics:
-        """Labels teach it nothing."""
-        return {}
 
     def gradient(
         self, model: Replicas, unlabelled: Unlabelled, task: int, *, statistics: Statistics = "separate"
