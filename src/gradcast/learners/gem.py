@@ -69,7 +69,7 @@ class Gem(Learner):
         """
         flat = gradient.flat
         if not self.past:
-            return flat, torch.zeros(len(flat), dtype=torch.bool, device=flat.device)
+            return super().constrain(gradient)
         if flat.is_cuda:
             return self._project(flat, None)
         opposed = (_joined([each.inner(gradient) for each in self.past]) < 0).any(-1)

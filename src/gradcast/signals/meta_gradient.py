@@ -35,8 +35,8 @@ class MetaGradient(Signal):
         """``2 p (p - label - <p, p - label>)`` for every image, divided by their number."""
         label = self._labels(model, unlabelled, task)
         made = model.forward(unlabelled.x, task, statistics=statistics, used=unlabelled.used)
-        dz = squared_distance(made.z, label)[1]
-        return made.pull(self.weight * dz), {}
+        loss, dz = squared_distance(made.z, label)
+        return made.pull(self.weight * dz), {"signal_loss": loss}
 
     def _labels(self, model: Replicas, unlabelled: Unlabelled, task: int) -> Float[Tensor, "r u c"]:
         assert self.labelled is not None

@@ -69,18 +69,18 @@ class Draws:
             self.last[replica] = self._take(int(replica))
         if not used.any():
             return None
-        drawing = tuple(np.flatnonzero(used).tolist())
-        return Unlabelled(self._images(used), sent(used, self.pool.device), self.views.count, drawing)
-
-    def _images(self, used: np.ndarray) -> Float[Tensor, "r u c h w"]:
-        """Only replicas that use their images take random numbers for them, as if each were alone."""
         drawing = np.flatnonzero(used)
+        shown = self._images(drawing, len(used))
+        return Unlabelled(shown, sent(used, self.pool.device), self.views.count, tuple(drawing.tolist()))
+
+    def _images(self, drawing: np.ndarray, replicas: int) -> Float[Tensor, "r u c h w"]:
+        """Only replicas that use their images take random numbers for them, as if each were alone."""
         index, generators = self.last[drawing], [self.generators[replica] for replica in drawing]
         views = [self.pool.images(index, generators, self.views.steps) for _ in range(self.views.count)]
         shown = views[0] if len(views) == 1 else torch.cat(views, dim=1)
-        if used.all():
+        if len(drawing) == replicas:
             return shown
-        images = shown.new_zeros(len(used), *shown.shape[1:])
+        images = shown.new_zeros(replicas, *shown.shape[1:])
         images[sent(drawing, shown.device)] = shown
         return images
 
