@@ -11,6 +11,7 @@ from rich.table import Table
 
 import gradcast
 from gradcast import datacli, specfile
+from gradcast.advice import advice
 from gradcast.console import ProgressDisplay, print_results
 from gradcast.datacli import DataOption, data_folder
 from gradcast.environment import keep_freed_memory, use_threads
@@ -168,7 +169,7 @@ def _print(directory: RunDirectory, results: list[RowResult], *, json: bool) -> 
             to_json({"directory": str(directory.path), "rows": [result.as_dict() for result in results]}), nl=False
         )
     else:
-        print_results(Console(), results, directory.path)
+        print_results(Console(), results, directory.path, advice(directory.spec, results))
 
 
 def main() -> None:

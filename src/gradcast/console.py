@@ -105,8 +105,8 @@ class RowProgress:
             self.progress.update(self.bar, note=f"{100 * float(accuracy[:, :tasks_done].mean()):.1f} %")
 
 
-def print_results(console: Console, results: Sequence[RowResult], place: Path) -> None:
-    """The table, the verdicts, and where everything is."""
+def print_results(console: Console, results: Sequence[RowResult], place: Path, advised: str | None = None) -> None:
+    """The table, the verdicts, what to try next, and where everything is."""
     seeds = len(results[0].seeds)
     title = f"{seeds} seed{'s' if seeds > 1 else ''}, mean ± 95 % confidence interval"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
@@ -120,4 +120,6 @@ def print_results(console: Console, results: Sequence[RowResult], place: Path) -
     console.print(table)
     for sentence in verdicts(results):
         console.print(f"[bold]{escape(sentence)}")
+    if advised is not None:
+        console.print(escape(advised), soft_wrap=True)
     console.print(f"Results: {escape(str(place))} (report.md, result.json, pictures)", soft_wrap=True)

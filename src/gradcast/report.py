@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from gradcast.advice import advice
 from gradcast.figures import accuracy_matrices, signal_courses
 from gradcast.result import RowResult
 from gradcast.statistics import Interval
@@ -21,6 +22,7 @@ def write_report(directory: RunDirectory, results: Sequence[RowResult]) -> None:
     accuracy_matrices(results, directory.path / "accuracy-matrix.png")
     drawn = signal_courses(results, directory.path / "signal.png")
     spec = directory.spec
+    advised = advice(spec, results)
     stream = spec.rows[0].setting.stream
     lines = [
         f"# {spec.name}",
@@ -31,6 +33,7 @@ def write_report(directory: RunDirectory, results: Sequence[RowResult]) -> None:
         "## Verdict",
         "",
         *[f"- {sentence}" for sentence in verdicts(results)],
+        *([] if advised is None else [f"- {advised}"]),
         "",
         "## Results",
         "",

@@ -6,7 +6,7 @@ import tests.interpreted  # noqa: F401
 from gradcast.passes import jit
 from tests.passes.reference import single
 
-GROUPS, PARTS, LENGTH, CHUNK, C = 2, 4, 14, 4, 3  # the last part is half empty
+GROUPS, PARTS, LENGTH, CHUNK, C = 2, 10, 38, 4, 3  # the last part is half empty
 SIZES = {"C": C, "BC": 4}
 
 
@@ -35,8 +35,8 @@ def test_moments_are_sums_of_deviations_from_the_first_pixel() -> None:
 def test_finished_moments_are_mean_variance_scale_and_shift() -> None:
     x, away = images(), images() - images()[:, :1]
     weight, bias, found = single(1, C, seed=1), single(1, C, seed=2), unwritten(5, GROUPS, C)
-    arguments = (x, in_parts(away, away**2), weight, bias, *found, LENGTH, 1e-3, GROUPS, C, C)
-    jit.finish_moments[(GROUPS,)](*arguments, **SIZES, PARTS=PARTS)
+    arguments = (x, in_parts(away, away**2), weight, bias, *found, LENGTH, 1e-3, PARTS, GROUPS, C, C)
+    jit.finish_moments[(GROUPS,)](*arguments, **SIZES)
     mean, var = x.mean(1), x.var(1, correction=0)
     scale = weight / (var + 1e-3).sqrt()
     expected = torch.stack([mean, var, 1 / (var + 1e-3).sqrt(), scale, bias - mean * scale])
@@ -65,8 +65,8 @@ def test_finished_sums_lead_to_the_gradients_of_batch_norm() -> None:
     y = centred * (weight * rstd).unsqueeze(1) + bias.unsqueeze(1)
     dx, *others = torch.autograd.grad(y, [x, weight, bias], dy)
     found, scale = unwritten(4, GROUPS, C), (weight * rstd).detach()
-    arguments = (in_parts(dy, dy * centred.detach()), mean.detach(), rstd.detach(), scale, *found, LENGTH)
-    jit.finish_sums[(GROUPS,)](*arguments, **SIZES, PARTS=PARTS)
+    arguments = (in_parts(dy, dy * centred.detach()), mean.detach(), rstd.detach(), scale, *found, LENGTH, PARTS)
+    jit.finish_sums[(GROUPS,)](*arguments, **SIZES)
     dweight, dbias, slope, level = found.unsqueeze(2)
     blended = dy * scale.unsqueeze(1) + x.detach() * slope + level
     torch.testing.assert_close(blended, dx, rtol=1e-4, atol=1e-5)

@@ -36,8 +36,8 @@ class FusedNormRelu(Function):
         sizes, blocks = _blocks(channels)
         jit().moments[(groups, parts, blocks)](x, sums, length, _chunk(length, parts), **sizes, BL=LENGTH)
         jit().finish_moments[(groups, blocks)](
-            x, sums, weight, bias, mean, var, rstd, scale, shift, length, eps, passes,
-            weight.stride(0), bias.stride(0), **sizes, PARTS=parts,
+            x, sums, weight, bias, mean, var, rstd, scale, shift, length, eps, parts, passes,
+            weight.stride(0), bias.stride(0), **sizes,
         )  # fmt: skip
         skip = None if skip is None else skip.contiguous(memory_format=torch.channels_last)
         y = torch.empty_like(x)
@@ -66,7 +66,7 @@ class FusedNormRelu(Function):
         )  # fmt: skip
         dweight, dbias, slope, level = x.new_empty(4, *mean.shape, dtype=torch.float32).unbind()
         jit().finish_sums[(groups, blocks)](
-            sums, mean, rstd, scale, dweight, dbias, slope, level, length, **sizes, PARTS=parts
+            sums, mean, rstd, scale, dweight, dbias, slope, level, length, parts, **sizes
         )
         dx, size = torch.empty_like(x), length * channels
         jit().blend[(groups, -(-size // BLOCK))](
@@ -83,9 +83,8 @@ def fold_in(mean: Tensor, var: Tensor, seen_mean: Tensor, seen_var: Tensor, mome
 
 
 def _parts(length: int, groups: int, channels: int) -> int:
-    """Summing programs a pass, a power of two: many for a single pass, but each with a few blocks to do."""
-    most = min(PROGRAMS // (groups * _blocks(channels)[1]), length // (4 * LENGTH), 256)
-    return 1 << max(most, 1).bit_length() - 1
+    """Summing programs a pass: many for a single pass, but each with a few blocks to do."""
+    return max(1, min(PROGRAMS // (groups * _blocks(channels)[1]), length // (4 * LENGTH), 256))
 
 
 def _chunk(length: int, parts: int) -> int:

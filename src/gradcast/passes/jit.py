@@ -3,6 +3,9 @@
 Images lie channels-last, so the ``3 C`` numbers that a 3x3 filter reads from one image row are contiguous: a
 convolution is a matrix product of such runs with the filter's rows, and the weight gradient of a task is the product
 of its images' runs with its output gradients. All sums are in a fixed order, so that results repeat bit for bit.
+
+A kernel is compiled anew for every value of a constant, so a size is one only where that makes the kernel faster: deep
+networks have dozens of them.
 """
 
 import triton
@@ -88,7 +91,7 @@ def weight_gradient(
     tl.store(out + at + 2 * RUN, bottom, mask=inside)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["length", "chunk"])
 def moments(x, out, length, chunk, C: tl.constexpr, BC: tl.constexpr, BL: tl.constexpr):
     """Sums of the deviations from a pass's first pixel, and of their squares, for one part of a pass."""
     group = tl.program_id(0).to(tl.int64)
@@ -111,16 +114,29 @@ def moments(x, out, length, chunk, C: tl.constexpr, BC: tl.constexpr, BL: tl.con
 
 
 @triton.jit
+def total(sums, parts, c, C, BC: tl.constexpr):
+    """Both sums of a pass over its parts, a few parts at a time."""
+    first = tl.zeros((8, BC), tl.float32)
+    second = tl.zeros((8, BC), tl.float32)
+    for start in range(0, parts, 8):
+        part = start + tl.arange(0, 8)
+        at = part[:, None] * (2 * C) + c[None, :]
+        mask = (part < parts)[:, None] & (c < C)[None, :]
+        first += tl.load(sums + at, mask=mask, other=0.0)
+        second += tl.load(sums + at + C, mask=mask, other=0.0)
+    return tl.sum(first, 0), tl.sum(second, 0)
+
+
+@triton.jit(do_not_specialize=["length", "parts", "passes", "weight_stride", "bias_stride", "C"])
 def finish_moments(
-    x, sums, weight, bias, mean, var, rstd, scale, shift, length, eps, passes, weight_stride, bias_stride,
-    C: tl.constexpr, BC: tl.constexpr, PARTS: tl.constexpr,
+    x, sums, weight, bias, mean, var, rstd, scale, shift, length, eps, parts, passes, weight_stride, bias_stride,
+    C, BC: tl.constexpr,
 ):  # fmt: skip
     """Mean, variance, and the scale and shift they lead to, of one pass."""
     group = tl.program_id(0).to(tl.int64)
     c = tl.program_id(1) * BC + tl.arange(0, BC)
-    at = (group * PARTS + tl.arange(0, PARTS))[:, None] * (2 * C) + c[None, :]
-    first = tl.sum(tl.load(sums + at, mask=c[None, :] < C, other=0.0), 0) / length
-    second = tl.sum(tl.load(sums + at + C, mask=c[None, :] < C, other=0.0), 0) / length
+    first, second = total(sums + group * parts * (2 * C), parts, c, C, BC)
+    first, second = first / length, second / length
     centre = tl.load(x + group * length * C + c, mask=c < C, other=0.0).to(tl.float32) + first
     spread = tl.maximum(second - first * first, 0.0)
     inverse = 1.0 / tl.sqrt_rn(spread + eps)
@@ -134,8 +150,8 @@ def finish_moments(
     tl.store(shift + out, offset, mask=c < C)
 
 
-@triton.jit
-def fold(running_mean, running_var, mean, var, passes, momentum, unbias, C: tl.constexpr, BC: tl.constexpr):
+@triton.jit(do_not_specialize=["passes", "C"])
+def fold(running_mean, running_var, mean, var, passes, momentum, unbias, C, BC: tl.constexpr):
     """Running statistics of one replica after its passes, one after another."""
     replica = tl.program_id(0).to(tl.int64)
     c = tl.program_id(1) * BC + tl.arange(0, BC)
@@ -165,7 +181,7 @@ def affine(x, scale, shift, skip, y, size, C: tl.constexpr, RELU: tl.constexpr, 
     tl.store(y + group * size + i, value.to(y.dtype.element_ty), mask=i < size)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["length", "chunk"])
 def sums(
     x, dy, y, gated, mean, scale, shift, out, length, chunk,
     C: tl.constexpr, BC: tl.constexpr, BL: tl.constexpr, GATE: tl.constexpr, RECOMPUTE: tl.constexpr,
@@ -198,17 +214,14 @@ def sums(
     tl.store(out + at + C, tl.sum(second, 0), mask=c < C)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["length", "parts", "C"])
 def finish_sums(
-    sums, mean, rstd, scale, dweight, dbias, slope, level, length,
-    C: tl.constexpr, BC: tl.constexpr, PARTS: tl.constexpr,
+    sums, mean, rstd, scale, dweight, dbias, slope, level, length, parts, C, BC: tl.constexpr
 ):  # fmt: skip
     """Gradients of weight and bias of one pass, and what ``blend`` needs."""
     group = tl.program_id(0).to(tl.int64)
     c = tl.program_id(1) * BC + tl.arange(0, BC)
-    at = (group * PARTS + tl.arange(0, PARTS))[:, None] * (2 * C) + c[None, :]
-    first = tl.sum(tl.load(sums + at, mask=c[None, :] < C, other=0.0), 0)
-    second = tl.sum(tl.load(sums + at + C, mask=c[None, :] < C, other=0.0), 0)
+    first, second = total(sums + group * parts * (2 * C), parts, c, C, BC)
     out = group * C + c
     inverse = tl.load(rstd + out, mask=c < C, other=0.0)
     factor = tl.load(scale + out, mask=c < C, other=0.0)

@@ -1,0 +1,32 @@
+"""What to try next, after a run whose unlabelled images did not help."""
+
+from collections.abc import Sequence
+
+from gradcast.models import MlpSpec
+from gradcast.result import RowResult
+from gradcast.signals.named import NoSignalSpec
+from gradcast.spec import Spec
+from gradcast.specfile import presets
+
+# What the presets *-best use on images, as TOML.
+BEST = {
+    "signal.name": '"contrastive"',
+    "policy.p": "1.0",
+    "policy.batch": "64",
+    "policy.batchnorm": '"separate"',
+}
+
+
+def advice(spec: Spec, results: Sequence[RowResult]) -> str | None:
+    """A sentence where signals were compared over several seeds and none helped; a run that has the best one knows."""
+    signals = {row.name: row.setting.signal for row in spec.rows if not isinstance(row.setting.signal, NoSignalSpec)}
+    compared = [r.paired for r in results if r.name in signals and r.paired is not None and len(r.seeds) > 1]
+    helped = any(paired.difference.low > 0 for paired in compared)
+    if not compared or helped or any(signal.name == "contrastive" for signal in signals.values()):
+        return None
+    if isinstance(spec.rows[0].setting.model, MlpSpec):
+        return "No signal helped here, nor has any helped an MLP so far; deep networks gain from unlabelled images"
+    best = f"{spec.name}-best"
+    settings = ", ".join(f"{key} = {value}" for key, value in BEST.items())
+    remedy = f"gradcast run {best}" if best in presets() else f"a row with {settings}"
+    return f"No signal helped here; the one that does on images is contrastive: try {remedy}"
