@@ -123,3 +123,8 @@ def print_results(console: Console, results: Sequence[RowResult], place: Path, a
     if advised is not None:
         console.print(escape(advised), soft_wrap=True)
     console.print(f"Results: {escape(str(place))} (report.md, result.json, pictures)", soft_wrap=True)
+
+
+def complain(sentence: str) -> None:
+    """What went wrong, on standard error."""
+    Console(stderr=True, highlight=False, markup=False).print(f"error: {sentence}", soft_wrap=True, style="red")

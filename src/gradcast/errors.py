@@ -1,11 +1,17 @@
-"""The one exception for mistakes that a sentence can explain."""
+"""The exception for mistakes that a sentence can explain, and its kind that is a result too."""
+
+BAD_INPUT = 2  # the exit code
 
 
 class GradcastError(Exception):
     """Bad input or a failed run: one sentence that names the thing and the remedy.
 
-    The command line prints it without a traceback and exits with code 2.
+    The command line prints it without a traceback and exits with ``BAD_INPUT``.
     """
+
+
+class Diverged(GradcastError):
+    """Loss or weights are not finite any more: for a table of settings that is an answer, not the end."""
 
 
 def told(error: BaseException) -> str:

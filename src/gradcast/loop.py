@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gradcast.capture import fastest
 from gradcast.core import Metrics
-from gradcast.errors import GradcastError
+from gradcast.errors import Diverged
 from gradcast.evaluate import Evaluator
 from gradcast.signals.policy import Draws
 from gradcast.step import Step
@@ -88,7 +88,7 @@ class Loop:
         bad = (torch.stack([finite for _, finite in unchecked]) == 0).nonzero().tolist()
         if bad:
             step, seed = unchecked[bad[0][0]][0], self.seeds[bad[0][1]]
-            raise GradcastError(
+            raise Diverged(
                 f"loss or weights are not finite at step {step} (task {task}, seed {seed}): training diverged; "
                 "lower learner.lr, the signal's weight or alpha, or policy.p, or raise learner.qp_eps"
             )

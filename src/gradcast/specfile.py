@@ -47,9 +47,7 @@ def load(name: str, settings: Iterable[str] = ()) -> Spec:
         raise GradcastError(f"{name} is not valid TOML: {error}") from None
     raw.setdefault("name", re.sub(r"[^a-z0-9_-]+", "-", path.stem.lower()).strip("-_") or "run")
     for setting in settings:
-        if not setting.isprintable():
-            raise GradcastError(f"--set {setting!r} holds characters that cannot be printed; remove them")
-        raw = _assign(raw, setting)
+        raw = assign(raw, setting)
     return parse(raw)
 
 
@@ -137,8 +135,10 @@ def _merge(base: Raw, change: Raw) -> Raw:
     return merged
 
 
-def _assign(raw: Raw, setting: str) -> Raw:
+def assign(raw: Raw, setting: str) -> Raw:
     """The raw tables with ``table.key=value`` (or ``row.NAME.table.key=value``) applied."""
+    if not setting.isprintable():
+        raise GradcastError(f"--set {setting!r} holds characters that cannot be printed; remove them")
     key, equals, text = setting.partition("=")
     parts = key.strip().split(".")
     if not equals or not all(parts):
@@ -150,7 +150,7 @@ def _assign(raw: Raw, setting: str) -> Raw:
             raise GradcastError(f"there is no row {parts[1]!r}{nearest(parts[1], names)}")
         rest = ".".join(parts[2:]) + "=" + text
         return raw | {
-            "row": [_assign(row, rest) if name == parts[1] else row for row, name in zip(rows, names, strict=True)]
+            "row": [assign(row, rest) if name == parts[1] else row for row, name in zip(rows, names, strict=True)]
         }
     if len(parts) == 1:
         return raw | {parts[0]: _literal(text)}

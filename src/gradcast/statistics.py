@@ -1,17 +1,27 @@
-"""What paired seeds say: mean, interval, tests, and a verdict in plain words."""
+"""What paired seeds say: mean, intervals, tests, effect size, and a verdict in plain words."""
 
+import math
+from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from typing import Literal
 
 import numpy as np
-from scipy.special import stdtrit
+from jaxtyping import Float
+from scipy.special import nctdtr, ndtr, ndtri, stdtrit
 
 CONFIDENCE = 0.95
+SIGNIFICANCE = 0.05
+POWER = 0.8
+RESAMPLES = 9999
+MOST_SEEDS = 1000
+Beyond = Literal["more than 1000"]
+Differences = Float[np.ndarray, " seeds"]
 
 
 @dataclass(frozen=True)
 class Interval:
-    """Mean over seeds with its 95 % confidence interval (t distribution); infinite with a single seed."""
+    """Mean over seeds with its 95 % confidence interval; infinite with a single seed."""
 
     mean: float
     low: float
@@ -28,10 +38,15 @@ class Interval:
 class Paired:
     """A variant against its base, seed by seed, in points of ACC (per cent)."""
 
-    difference: Interval
+    difference: Interval  # by the t distribution
+    bootstrap: Interval  # of the same mean, without assuming a normal distribution
     t_test: float  # p-value of the paired t test
     wilcoxon: float  # p-value of the signed-rank test
+    effect_size: float | None  # mean over standard deviation of the differences; None with a single seed
+    seeds_needed: int | Beyond | None  # to detect such an effect; None where there is nothing to detect
     verdict: str
+    t_test_holm: float | None = None  # p-values among several comparisons, see ``correct``
+    wilcoxon_holm: float | None = None
 
     def as_dict(self) -> dict[str, object]:
         """By name, for JSON."""
@@ -39,7 +54,7 @@ class Paired:
 
 
 def interval(values: Sequence[float]) -> Interval:
-    """Mean and 95 % confidence interval of the mean."""
+    """Mean and 95 % confidence interval of the mean, by the t distribution."""
     sample = np.asarray(values, dtype=float)
     mean = float(sample.mean())
     if len(sample) < 2:
@@ -50,25 +65,108 @@ def interval(values: Sequence[float]) -> Interval:
 
 def compare(variant: Sequence[float], base: Sequence[float]) -> Paired:
     """Paired difference of two rows of ACC (per cent), same seeds in the same order."""
+    pairs = np.array([variant, base], dtype=float)
+    differences = pairs[0] - pairs[1]
+    if np.ptp(differences) <= 1e-12 * np.abs(pairs).max():  # rounding is no spread
+        differences[:] = differences[0]
+    found = interval(differences.tolist())
+    t_test, wilcoxon = _tests(differences)
+    size = _effect_size(differences)
+    return Paired(
+        difference=found,
+        bootstrap=bootstrap(differences),
+        t_test=t_test,
+        wilcoxon=wilcoxon,
+        effect_size=size,
+        seeds_needed=seeds_needed(size),
+        verdict=_verdict(found) if differences.any() else "identical",
+    )
+
+
+def bootstrap(differences: Differences) -> Interval:
+    """Mean and its bias-corrected and accelerated bootstrap interval; the same numbers give the same interval."""
+    seeds = len(differences)
+    if seeds < 2 or not np.ptp(differences):
+        return interval(differences.tolist())
+    mean = differences.mean()
+    draws = np.random.default_rng(0).integers(0, seeds, (RESAMPLES, seeds))
+    means = differences[draws].mean(1)
+    bias = ndtri(((means < mean).mean() + (means <= mean).mean()) / 2)
+    deviations = differences - mean
+    acceleration = (deviations**3).sum() / (6 * (deviations**2).sum() ** 1.5)
+    shifted = bias + ndtri([(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    low, high = np.quantile(means, ndtr(bias + shifted / (1 - acceleration * shifted)))
+    return Interval(float(mean), float(low), float(high), seeds)
+
+
+def power(effect_size: float, seeds: int) -> float:
+    """Chance that a paired t test, two-sided at 5 %, finds an effect of this size, with the right sign."""
+    centre = min(abs(effect_size) * math.sqrt(seeds), 20.0)  # certain from there on, and the series would fail
+    return float(1 - nctdtr(seeds - 1, centre, stdtrit(seeds - 1, (1 + CONFIDENCE) / 2)))
+
+
+def seeds_needed(effect_size: float | None) -> int | Beyond | None:
+    """The fewest seeds that find an effect of this size four times in five; None without an effect."""
+    if not effect_size:
+        return None
+    candidates = range(2, MOST_SEEDS + 1)
+    index = bisect_left(candidates, POWER, key=lambda seeds: power(effect_size, seeds))
+    return candidates[index] if index < len(candidates) else "more than 1000"
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's correction: each p-value as it counts among all of them, in the order given."""
+    raw = np.asarray(p_values, dtype=float)
+    order = raw.argsort(kind="stable")
+    corrected = np.empty_like(raw)
+    corrected[order] = np.maximum.accumulate(raw[order] * np.arange(len(raw), 0, -1)).clip(max=1.0)
+    return [float(p) for p in corrected]
+
+
+def correct(several: Sequence[Paired]) -> list[Paired]:
+    """Comparisons made together, with corrected p-values; a verdict that does not survive them is taken back."""
+    t_tests, wilcoxons = holm([own.t_test for own in several]), holm([own.wilcoxon for own in several])
+    corrected = []
+    for own, t_test, wilcoxon in zip(several, t_tests, wilcoxons, strict=True):
+        claimed = own.difference.low > 0 or own.difference.high < 0
+        verdict = _withdrawn(own.difference, len(several)) if claimed and t_test >= SIGNIFICANCE else own.verdict
+        corrected.append(replace(own, t_test_holm=t_test, wilcoxon_holm=wilcoxon, verdict=verdict))
+    return corrected
+
+
+def _tests(differences: Differences) -> tuple[float, float]:
+    """p-values of the t test and of the signed-rank test; 1 where there is nothing to test."""
+    if len(differences) < 2 or not differences.any():
+        return 1.0, 1.0
     from scipy import stats  # here, not above: a second of start-up
 
-    differences = np.asarray(variant, dtype=float) - np.asarray(base, dtype=float)
-    found = interval(list(differences))
-    if not differences.any():
-        return Paired(found, 1.0, 1.0, "identical")
+    t_test = float(stats.ttest_1samp(differences, 0.0).pvalue) if np.ptp(differences) else 0.0
+    return t_test, float(stats.wilcoxon(differences).pvalue)
+
+
+def _effect_size(differences: Differences) -> float | None:
     if len(differences) < 2:
-        return Paired(found, 1.0, 1.0, f"{found.mean:+.2f} points on one seed, which proves nothing: run more seeds")
-    spread = differences.std(ddof=1) > 1e-12 * np.abs(differences).max()
-    t_test = float(stats.ttest_1samp(differences, 0.0).pvalue) if spread else 0.0
-    return Paired(found, t_test, float(stats.wilcoxon(differences).pvalue), _verdict(found))
+        return None
+    mean = float(differences.mean())
+    if not np.ptp(differences):
+        return math.copysign(math.inf, mean) if mean else 0.0
+    return mean / float(differences.std(ddof=1))
 
 
 def _verdict(found: Interval) -> str:
+    if found.seeds < 2:
+        return f"{found.mean:+.2f} points on one seed, which proves nothing: run more seeds"
     if found.low > 0:
         return f"helps by {_points(found.low)} to {_points(found.high)} points"
     if found.high < 0:
         return f"costs {_points(-found.high)} to {_points(-found.low)} points"
     return f"no measurable effect ({found.low:+.1f} to {found.high:+.1f} points)"
+
+
+def _withdrawn(found: Interval, comparisons: int) -> str:
+    sign = "+" if found.mean > 0 else "-"
+    low, high = (f"{sign}{_points(abs(end))}" for end in (found.low, found.high))
+    return f"no measurable effect among {comparisons} comparisons (alone: {low} to {high} points)"
 
 
 def _points(value: float) -> str:

@@ -10,13 +10,14 @@ from rich.console import Console
 from rich.table import Table
 
 from gradcast import build, specfile
+from gradcast.commands.options import DataOption, SetOption, data_folder
 from gradcast.console import ProgressDisplay
 from gradcast.data.cache import Cache, default_cache
 from gradcast.data.catalogue import CATALOGUE, Dataset
 from gradcast.data.check import check as check_dataset
 from gradcast.data.extract import extract
 from gradcast.data.fetch import download
-from gradcast.data.load import Shelf, default_data
+from gradcast.data.load import Shelf
 from gradcast.data.sheet import contact_sheet
 from gradcast.environment import Place
 from gradcast.errors import GradcastError
@@ -25,15 +26,6 @@ from gradcast.spec import Setting, Spec
 from gradcast.specfile import nearest
 
 app = typer.Typer(no_args_is_help=True, help="Datasets: list, check, fetch, show, and the cache of decoded images.")
-
-DataOption = Annotated[
-    Path | None, typer.Option("--data", help="folder of datasets (default: $GRADCAST_DATA or ./data)")
-]
-
-
-def data_folder(given: Path | None) -> Path:
-    """--data, else $GRADCAST_DATA, else ./data."""
-    return given or default_data()
 
 
 @app.command("list")
@@ -96,7 +88,7 @@ def fetch(name: str, data: DataOption = None) -> None:
 @app.command()
 def show(
     what: Annotated[str, typer.Argument(metavar="NAME", help="a dataset, or a preset or specification file")],
-    settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="change one setting")] = None,
+    settings: SetOption = None,
     data: DataOption = None,
     out: Annotated[Path, typer.Option(help="the picture to write")] = Path("contact-sheet.png"),
 ) -> None:

@@ -1,0 +1,25 @@
+"""Options that several commands share."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gradcast.data.load import default_data
+
+DataOption = Annotated[
+    Path | None, typer.Option("--data", help="folder of datasets (default: $GRADCAST_DATA or ./data)")
+]
+DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")]
+ThreadsOption = Annotated[int | None, typer.Option(min=1, max=1024, help="CPU threads (default: all cores)")]
+OutOption = Annotated[Path, typer.Option(help="folder for run directories")]
+JsonOption = Annotated[bool, typer.Option("--json", help="print the result as JSON on standard output")]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="change one setting, e.g. stream.tasks=5; repeatable"),
+]
+
+
+def data_folder(given: Path | None) -> Path:
+    """--data, else $GRADCAST_DATA, else ./data."""
+    return given or default_data()

@@ -1,0 +1,116 @@
+"""``gradcast reproduce``: the published tables and figures, run and set beside what was published."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from gradcast.commands.options import (
+    DataOption,
+    DeviceOption,
+    JsonOption,
+    OutOption,
+    SetOption,
+    ThreadsOption,
+    data_folder,
+)
+from gradcast.console import ProgressDisplay
+from gradcast.environment import keep_freed_memory, use_threads
+from gradcast.experiments.cells import Cell
+from gradcast.experiments.experiment import Experiment, load, names
+from gradcast.experiments.outcome import Line
+from gradcast.experiments.reproduce import Request, outcome, request, train
+from gradcast.experiments.show import difference, figure, heading, noise, save
+from gradcast.store import to_json
+
+
+def reproduce(
+    what: Annotated[
+        str, typer.Argument(metavar="list|ID", help="[bold]list[/], or a table or figure by its ID, e.g. E1 or F7")
+    ] = "list",
+    rows: Annotated[str, typer.Option(help="only these rows, by name, separated by commas")] = "",
+    seeds: Annotated[int | None, typer.Option(min=1, help="seeds 0 to N-1 (default: the experiment's own)")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="short streams and two seeds: a look, not a result")] = False,
+    show: Annotated[bool, typer.Option("--show", help="train nothing, print what there is")] = False,
+    settings: SetOption = None,
+    data: DataOption = None,
+    out: OutOption = Path("reproduced"),
+    device: DeviceOption = "auto",
+    threads: ThreadsOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Run a published table or figure and print published, ours and the difference.
+
+    Finished seeds are never trained again, whichever table they were trained for; --set dtype=bf16 is for GPUs.
+    """
+    if what == "list":
+        _print_list(out, settings or [], json=json)
+        return
+    chosen = [name.strip() for name in rows.split(",") if name.strip()]
+    wanted = request(what, out=out, rows=chosen, seeds=seeds, quick=quick, settings=settings or [])
+    failed: dict[str, str] = {}
+    if not show:
+        use_threads(threads)
+        keep_freed_memory()
+        with ProgressDisplay(Console(stderr=True)) as display:
+            failed = train(wanted, data=data_folder(data), device=device, display=display)
+    found = outcome(wanted, failed)
+    place = save(wanted, found)
+    if json:
+        facts = {"id": wanted.experiment.header.id, "quick": quick, "rows": [line.as_dict() for line in found]}
+        typer.echo(to_json(facts), nl=False)
+    else:
+        _print(Console(), wanted, found, place)
+
+
+def _print(console: Console, wanted: Request, found: list[Line], place: Path) -> None:
+    console.print(f"[bold]{escape(heading(wanted))}", soft_wrap=True)
+    console.print(f"[dim]{escape(wanted.experiment.header.about)}")
+    table = Table(box=SIMPLE_HEAD)
+    table.add_column("", overflow="fold")
+    for title in ("ACC\npubl.", "\nours", "gain\npubl.", "\nours", "published\ngain is"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for line in found:
+        published = line.item.published or {}
+        if line.ours:
+            gain = "" if line.published_gain is None else f"{line.published_gain:+.2f}"
+            cells = [figure(line.ours["acc"], 2), gain, difference(line), noise(line)]
+        else:
+            cells = ["[dim]" + ("not yet" if line.item.needs else line.state.partition(":")[0]), "", "", ""]
+        table.add_row(escape(line.item.label), f"{published['acc']:.2f}" if "acc" in published else "", *cells)
+    console.print(table)
+    for line in found:
+        if line.paired is not None:
+            base = wanted.experiment.item(line.item.against).label
+            console.print(escape(f"{line.item.label} against {base}: {line.paired.verdict}"), soft_wrap=True)
+    console.print(f"Results: {escape(str(place))}", soft_wrap=True)
+
+
+def _print_list(out: Path, settings: list[str], *, json: bool) -> None:
+    states = {name: _state(load(name), out, settings) for name in names()}
+    if json:
+        typer.echo(to_json(states), nl=False)
+        return
+    table = Table(box=SIMPLE_HEAD)
+    for title in ("ID", "", "rows", "run", "not yet"):
+        table.add_column(title, justify="left" if title in ("ID", "") else "right")
+    for name, state in states.items():
+        counts = [str(state[key]) for key in ("rows", "run", "not_yet")]
+        table.add_row(f"[bold]{name}", escape(str(state["title"])), *counts)
+    console = Console()
+    console.print(table)
+    console.print("gradcast reproduce ID runs what is missing; --quick for a look in minutes.", soft_wrap=True)
+
+
+def _state(experiment: Experiment, out: Path, settings: list[str]) -> dict[str, object]:
+    """How many rows there are, are run with all their seeds, and cannot be run yet."""
+    wanted = request(experiment.header.id, out=out, settings=settings)
+    items = wanted.items()
+    cells = [Cell(item.setting, wanted.dtype) for item in items if item.setting is not None]
+    run = sum(set(wanted.seeds) <= cell.seeds(wanted.cells) for cell in cells)
+    total = len(experiment.items)
+    return {"title": experiment.header.title, "rows": total, "run": run, "not_yet": total - len(items)}

@@ -1,0 +1,72 @@
+"""``gradcast run`` and ``gradcast presets``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from gradcast import specfile
+from gradcast.advice import advice
+from gradcast.commands.options import (
+    DataOption,
+    DeviceOption,
+    JsonOption,
+    OutOption,
+    SetOption,
+    ThreadsOption,
+    data_folder,
+)
+from gradcast.console import ProgressDisplay, print_results
+from gradcast.environment import keep_freed_memory, use_threads
+from gradcast.result import RowResult
+from gradcast.run import run as run_spec
+from gradcast.store import RunDirectory, to_json
+
+
+def run(
+    what: Annotated[
+        str, typer.Argument(metavar="PRESET|SPEC.toml", help="a preset (see [bold]gradcast presets[/]) or a file")
+    ] = "digits",
+    settings: SetOption = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="train seeds 0 to N-1, together")] = None,
+    data: DataOption = None,
+    out: OutOption = Path("runs"),
+    device: DeviceOption = "auto",
+    threads: ThreadsOption = None,
+    json: JsonOption = False,
+    show: Annotated[bool, typer.Option("--show", help="print the complete specification and train nothing")] = False,
+) -> None:
+    """Train every row of a specification over paired seeds and say whether unlabelled data helped.
+
+    A finished row is never trained again: the same command prints its stored result.
+    """
+    chosen = settings or []
+    spec = specfile.load(what, [*chosen, f"seeds={list(range(seeds))}"] if seeds else chosen)
+    if show:
+        typer.echo(specfile.dump(spec), nl=False)
+        return
+    use_threads(threads)
+    keep_freed_memory()
+    errors = Console(stderr=True)
+    with ProgressDisplay(errors) as display:
+        directory, results = run_spec(spec, out=out, data=data_folder(data), device=device, display=display)
+    _print(directory, results, json=json)
+
+
+def presets() -> None:
+    """List the presets that [bold]gradcast run[/] knows."""
+    table = Table.grid(padding=(0, 2))
+    for name, title in specfile.presets().items():
+        table.add_row(f"[bold]{name}", title)
+    Console().print(table)
+
+
+def _print(directory: RunDirectory, results: list[RowResult], *, json: bool) -> None:
+    if json:
+        typer.echo(
+            to_json({"directory": str(directory.path), "rows": [result.as_dict() for result in results]}), nl=False
+        )
+    else:
+        print_results(Console(), results, directory.path, advice(directory.spec, results))

@@ -1,0 +1,223 @@
+"""Finished rows against each other, seed by seed, within a run or across runs.
+
+An argument names a run directory (runs/digits-1a2b3c4d) or one row of it (runs/digits-1a2b3c4d/base).
+
+two rows               one comparison; the first is the base
+two run directories    their rows of the same name; the first directory is the base
+a row and a directory  every other row of the directory; the row is the base, wherever it stands
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gradcast import result, statistics
+from gradcast.errors import GradcastError, told
+from gradcast.result import RowResult
+from gradcast.spec import Setting, Spec
+from gradcast.specfile import nearest
+from gradcast.statistics import Paired
+from gradcast.store import RunDirectory
+
+REMEDY = "name a run directory, as in runs/digits-1a2b3c4d, or one row of it, as in runs/digits-1a2b3c4d/base"
+MEASURED = ("stream", "evaluation")  # the tables that say what ACC is measured on
+Results = Mapping[Path, Sequence[RowResult]]  # of every run that is looked at
+
+
+@dataclass(frozen=True)
+class Named:
+    """What an argument names: a run directory, or one row of it."""
+
+    given: Path
+    run: RunDirectory
+    spec: Spec
+    row: str | None
+
+    def unfinished(self) -> list[str]:
+        """The rows among those named that are not finished."""
+        names = [row.name for row in self.spec.rows] if self.row is None else [self.row]
+        return [name for name in names if not self.run.finished(name)]
+
+    def rows(self, results: Results) -> list["Finished"]:
+        """The finished rows that it names, out of the results of each run."""
+        settings = {row.name: row.setting for row in self.spec.rows}
+        return [
+            Finished(
+                given=self.given,
+                place=self.given if self.row else self.given / own.name,
+                name=own.name,
+                label=own.label,
+                setting=settings[own.name],
+                acc=dict(zip(own.seeds, own.acc(), strict=True)),
+            )
+            for own in results[self.run.path]
+            if self.row in (None, own.name)
+        ]
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A finished row, as one side of a comparison."""
+
+    given: Path  # the argument that named it
+    place: Path
+    name: str
+    label: str
+    setting: Setting
+    acc: dict[int, float]  # per cent, by seed
+
+    def data(self) -> str:
+        """The digest of what it was trained on."""
+        file = self.place / "stream.json"
+        try:
+            return str(json.loads(file.read_text(encoding="utf-8"))["source"])
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            raise GradcastError(f"{file} cannot be read ({told(error)}); delete {self.place} and run again") from None
+
+
+Pair = tuple[Finished, Finished]  # base and variant
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A row against its base, over the seeds both have."""
+
+    base: Finished
+    variant: Finished
+    seeds: list[int]
+    paired: Paired
+
+    @property
+    def title(self) -> str:
+        """Who against whom: by label, or by place where the labels are the same."""
+        if self.variant.label == self.base.label:
+            return f"{self.variant.place} against {self.base.place}"
+        return f"{self.variant.label} against {self.base.label}"
+
+    def as_dict(self) -> dict[str, object]:
+        """For --json."""
+        base, variant = ({"place": str(own.place), "label": own.label} for own in (self.base, self.variant))
+        return {"base": base, "variant": variant, "seeds": self.seeds, **self.paired.as_dict()}
+
+
+@dataclass(frozen=True)
+class Comparisons:
+    """Comparisons made together, their p-values corrected for that, and sentences about what they leave out."""
+
+    found: list[Comparison]
+    left_out: list[str]
+
+    def as_dict(self) -> dict[str, object]:
+        """For --json."""
+        return {"comparisons": [own.as_dict() for own in self.found], "left_out": self.left_out}
+
+
+def compare(first: Path, second: Path) -> Comparisons:
+    """Pair what two arguments name; the first is the base, or a row beside a whole directory."""
+    base, variant = locate(first), locate(second)
+    if base.row is None and variant.row is not None:
+        base, variant = variant, base
+    results = {run: result.read(RunDirectory(run)) for run in {base.run.path, variant.run.path}}
+    pairs = _pairs(base, variant, results)
+    seeds = [_common_seeds(*pair) for pair in pairs]
+    raw = [
+        statistics.compare([own.acc[seed] for seed in common], [against.acc[seed] for seed in common])
+        for (against, own), common in zip(pairs, seeds, strict=True)
+    ]
+    found = [
+        Comparison(*pair, common, paired)
+        for pair, common, paired in zip(pairs, seeds, statistics.correct(raw), strict=True)
+    ]
+    return Comparisons(found, list(dict.fromkeys(_left_out(base, variant, pairs))))
+
+
+def locate(given: Path) -> Named:
+    """The run directory or row at a path, with at least one row to compare."""
+    place = given.resolve()
+    path = next((path for path in (place, place.parent) if (path / "spec.toml").is_file()), None)
+    if path is None:
+        raise GradcastError(f"{given} {_fault(place)}; {REMEDY}")
+    run, row = RunDirectory(path), None if path == place else place.name
+    try:
+        spec = run.spec
+    except (OSError, ValueError, RecursionError, GradcastError) as error:
+        raise GradcastError(
+            f"{path / 'spec.toml'} cannot be read ({told(error)}); delete {path} and run again"
+        ) from None
+    names = [own.name for own in spec.rows]
+    if row is not None and row not in names:
+        raise GradcastError(f"there is no row {row!r} in {path.name}{nearest(row, names)}")
+    named = Named(given, run, spec, row)
+    if named.unfinished() == (names if row is None else [row]):
+        what = "has no finished row" if row is None else "is not finished"
+        raise GradcastError(f"{given} {what}; complete it: gradcast run {path / 'spec.toml'} --out {path.parent}")
+    return named
+
+
+def _fault(place: Path) -> str:
+    if not place.exists():
+        return "does not exist"
+    if place.is_dir() and not any(place.iterdir()):
+        return "is empty"
+    return "is no run directory, it has no spec.toml"
+
+
+def _pairs(base: Named, variant: Named, results: Results) -> list[Pair]:
+    """Which row is compared with which."""
+    bases, variants = base.rows(results), variant.rows(results)
+    if base.row is None:
+        by_name = {own.name: own for own in bases}
+        pairs = [(by_name[own.name], own) for own in variants if own.name in by_name]
+        missing = f"{base.given} and {variant.given} have no finished rows of the same name; name a row of each"
+    else:
+        (against,) = bases
+        itself = against.place.resolve() if variant.row is None else None  # a row named twice is compared with itself
+        pairs = [(against, own) for own in variants if own.place.resolve() != itself]
+        missing = f"{variant.given} has no other finished row than {base.given}; name another run or row"
+    if not pairs:
+        raise GradcastError(missing)
+    return pairs
+
+
+def _common_seeds(base: Finished, variant: Finished) -> list[int]:
+    """The seeds both have, of the same stream."""
+    both = f"{variant.place} and {base.place}"
+    tables = [(table, getattr(base.setting, table), getattr(variant.setting, table)) for table in MEASURED]
+    unequal = [
+        f"{table}.{key} is {getattr(own, key)!r} and {value!r}"
+        for table, against, own in tables
+        for key, value in against
+        if getattr(own, key) != value
+    ]
+    if unequal:
+        raise GradcastError(f"{both} have different streams and cannot be paired: {', '.join(unequal)}")
+    if base.data() != variant.data():
+        raise GradcastError(f"{both} were trained on different data and cannot be paired; run both on the same data")
+    common = [seed for seed in base.acc if seed in variant.acc]
+    if not common:
+        raise GradcastError(
+            f"{both} have no seed in common ({_listed(variant.acc)}; {_listed(base.acc)}); run both on the same seeds"
+        )
+    return common
+
+
+def _left_out(base: Named, variant: Named, pairs: Sequence[Pair]) -> Iterator[str]:
+    """What was there and not compared."""
+    for own, other in ((base, variant), (variant, base)):
+        if own.row is None and own.unfinished():
+            yield f"{own.given}: not finished and left out: {', '.join(own.unfinished())}"
+        if own.row is None and other.row is None:
+            theirs = {row.name for row in other.spec.rows}
+            alone = [row.name for row in own.spec.rows if row.name not in theirs]
+            if alone:
+                yield f"{own.given}: left out, since {other.given} lacks them: {', '.join(alone)}"
+    for pair in pairs:
+        for one, another in (pair, pair[::-1]):
+            lacking = [seed for seed in one.acc if seed not in another.acc]
+            if lacking:
+                yield f"{one.given}: seeds left out, since {another.given} lacks them: {_listed(lacking)}"
+
+
+def _listed(seeds: Iterable[int]) -> str:
+    return ", ".join(map(str, seeds))

@@ -1,0 +1,79 @@
+"""Trained settings, found again by what they are: a row that several tables share is trained once.
+
+A cell is a setting and an arithmetic; its seeds lie in one run directory or several, each of one row. Seeds are put
+together only where they saw the same data.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gradcast.environment import Arithmetic
+from gradcast.errors import GradcastError
+from gradcast.result import RowResult, read
+from gradcast.run import run
+from gradcast.shared import Display
+from gradcast.signals.named import NoSignalSpec
+from gradcast.spec import Row, Setting, Spec, describe
+from gradcast.store import RunDirectory
+
+ROW = "row"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One setting, to be trained for some seeds."""
+
+    setting: Setting
+    dtype: Arithmetic = "float32"
+
+    @property
+    def name(self) -> str:
+        """What it is in a word, and a hash of what decides the result; without a signal the pool does not."""
+        facts = self.setting.model_dump()
+        if isinstance(self.setting.signal, NoSignalSpec):
+            facts = {table: facts[table] for table in facts if table not in ("policy", "pool")}
+        digest = hashlib.blake2b(json.dumps([facts, self.dtype]).encode(), digest_size=6).hexdigest()
+        return f"{self.setting.stream.source}-{self.setting.learner.name}-{self.setting.signal.name}-{digest}"
+
+    def spec(self, seeds: Sequence[int]) -> Spec:
+        """A run of nothing else."""
+        row = Row(name=ROW, label=describe(self.setting), setting=self.setting)
+        return Spec(name=self.name, seeds=list(seeds), dtype=self.dtype, rows=[row])
+
+    def directories(self, out: Path) -> list[RunDirectory]:
+        """Finished ones that saw the same data, newest first; those that saw others are left out."""
+        places = [RunDirectory(path) for path in sorted(out.glob(f"{self.name}-????????")) if path.is_dir()]
+        finished = [place for place in places if place.finished(ROW)]
+        finished.sort(key=lambda place: (place.path / ROW / "env.json").stat().st_mtime, reverse=True)
+        return [place for place in finished if _content(place) == _content(finished[0])]
+
+    def results(self, out: Path) -> dict[int, tuple[RunDirectory, RowResult]]:
+        """Where each trained seed lies."""
+        found: dict[int, tuple[RunDirectory, RowResult]] = {}
+        for place in self.directories(out):
+            (result,) = read(place)
+            for seed in result.seeds:
+                found.setdefault(seed, (place, result))
+        return found
+
+    def seeds(self, out: Path) -> set[int]:
+        """Seeds that are trained; cheaper than their results."""
+        return {seed for place in self.directories(out) for seed in place.spec.seeds}
+
+    def train(self, seeds: Sequence[int], out: Path, data: Path | None, device: str, display: Display | None) -> None:
+        """The seeds that are missing."""
+        missing = sorted(set(seeds) - self.seeds(out))
+        if missing:
+            run(self.spec(missing), out=out, data=data, device=device, display=display)
+
+
+def _content(place: RunDirectory) -> tuple[object, ...]:
+    file = place.path / ROW / "stream.json"
+    try:
+        facts = json.loads(file.read_text(encoding="utf-8"))
+        return facts["source"], facts.get("pool")
+    except (OSError, ValueError, KeyError) as error:
+        raise GradcastError(f"{file} cannot be read ({error}); delete {place.path} and run again") from None

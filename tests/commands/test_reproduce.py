@@ -1,0 +1,49 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from gradcast.experiments.experiment import names
+from tests.commands.process import cli
+
+
+def test_list_shows_every_table_and_figure_with_its_state(tmp_path: Path) -> None:
+    shown = cli("reproduce", "list", cwd=tmp_path).stdout
+    states = json.loads(cli("reproduce", "--json", cwd=tmp_path).stdout)
+    assert all(f"  {name} " in shown for name in names())
+    assert list(states) == names()
+    assert states["E3"] == {"title": "Table 5: iCIFAR-100", "rows": 42, "run": 0, "not_yet": 13}
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_show_trains_nothing(tmp_path: Path) -> None:
+    shown = cli("reproduce", "E3", "--show", cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    assert "MutexMatch" in shown.stdout
+    assert "not run" in shown.stdout
+    assert "not yet" in shown.stdout
+    assert not (tmp_path / "reproduced" / "cells").exists()
+    assert max(map(len, shown.stdout.splitlines()[1:])) <= 80
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(["E99"], "there is no table or figure 'E99'"), (["E1", "--rows", "gem,gen"], "E1 has no row 'gen'")],
+)
+def test_bad_input(arguments: list[str], message: str, tmp_path: Path) -> None:
+    found = cli("reproduce", *arguments, cwd=tmp_path)
+    assert found.returncode == 2
+    assert message in found.stderr
+
+
+@pytest.mark.data
+def test_a_quick_look_at_a_table(tmp_path: Path, data: Path) -> None:
+    arguments = ["reproduce", "E1", "--quick", "--rows", "gem-predicted", "--data", str(data), "--device", "cpu"]
+    found = cli(*arguments, cwd=tmp_path)
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.startswith("QUICK LOOK, not a result")
+    again = cli(*arguments, "--json", cwd=tmp_path)
+    assert again.stderr.strip() == ""  # nothing is trained again
+    (row,) = json.loads(again.stdout)["rows"]
+    assert row["ours"]["acc"]["seeds"] == 2
+    assert row["published"]["acc"] == 86.54

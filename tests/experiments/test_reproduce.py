@@ -1,0 +1,74 @@
+from pathlib import Path
+
+import pytest
+
+from gradcast.errors import GradcastError
+from gradcast.experiments import reproduce
+from gradcast.experiments.experiment import Experiment
+from gradcast.experiments.reproduce import QUICK_SEEDS, Request, outcome, request, train
+from tests.experiments.scene import TEXT, experiment
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reproduce, "load", lambda _: experiment())
+
+
+def run(wanted: Request) -> dict[str, str]:
+    return train(wanted, data=None, device="cpu", display=None)
+
+
+def test_rows_and_what_they_are_compared_with_are_trained(tmp_path: Path) -> None:
+    wanted = request("T1", out=tmp_path, rows=["predicted", "ewc"])
+    assert [item.name for item in wanted.items()] == ["gem", "predicted"]
+    assert run(wanted) == {}
+    line, other = outcome(wanted, {})
+    assert line.ours["acc"].seeds == 3
+    assert line.paired is not None
+    assert line.inside_noise is not None
+    assert other.state == "not yet: EWC"
+
+
+def test_a_quick_look_is_shorter_and_kept_apart(tmp_path: Path) -> None:
+    full, quick = (request("T1", out=tmp_path, rows=["gem"], quick=quick) for quick in (False, True))
+    assert len(quick.seeds) == QUICK_SEEDS
+    assert quick.folder != full.folder
+    assert [item.setting.stream.samples for item in quick.items() if item.setting] == [20]
+    assert run(quick) == {}
+    assert outcome(full, {})[0].state == "not run"
+    assert outcome(quick, {})[0].inside_noise is None
+
+
+def test_settings_change_every_row_and_the_arithmetic(tmp_path: Path) -> None:
+    wanted = request("T1", out=tmp_path, settings=["learner.lr=0.3", "dtype=float64"])
+    assert {item.setting.learner.lr for item in wanted.items() if item.setting} == {0.3}
+    assert wanted.dtype == "float64"
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"rows": ["gen"]}, "did you mean 'gem'"),
+        ({"settings": ["learner.lr=-1"]}, "learner.lr"),
+        ({"settings": ["seeds=3"]}, "'seeds' is not a setting of a row"),
+        ({"settings": ["dtype=half"]}, "dtype"),
+    ],
+)
+def test_bad_requests_are_refused_before_anything_trains(
+    asked: dict[str, list[str]], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(GradcastError, match=message):
+        request("T1", out=tmp_path, **asked)  # type: ignore[arg-type]
+
+
+def test_a_row_that_diverges_is_an_answer_and_the_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def wild(_: str) -> Experiment:
+        return experiment(TEXT.replace("signal.alpha = 0.5", "signal.alpha = 1e30"))
+
+    monkeypatch.setattr(reproduce, "load", wild)
+    wanted = request("T1", out=tmp_path, rows=["predicted", "gem"], seeds=1)
+    failed = run(wanted)
+    assert failed.keys() == {"predicted"}
+    first, second = outcome(wanted, failed)
+    assert first.state.startswith("diverged: loss or weights are not finite at step")
+    assert second.ours

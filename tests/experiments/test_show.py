@@ -1,0 +1,58 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gradcast.experiments.outcome import Line
+from gradcast.experiments.reproduce import Request
+from gradcast.experiments.show import difference, figure, heading, markdown, noise, save
+from gradcast.statistics import Interval, compare
+from tests.experiments.scene import experiment
+
+OWN = experiment()
+OURS = {
+    "acc": Interval(71.234, 70.1, 72.4, 3),
+    "bwt": Interval(0.0123, 0.01, 0.02, 3),
+    "fwt": Interval(0.5, 0.4, 0.6, 3),
+}
+FOUND = [
+    Line(OWN.item("gem"), OURS),
+    Line(OWN.item("predicted"), OURS, compare([71.0, 72.0], [70.0, 73.0]), 2.0, True),
+    Line(OWN.item("ewc"), {}, published_gain=-20.0, state="not yet: EWC"),
+]
+
+
+def wanted(place: Path, *, quick: bool = False) -> Request:
+    return Request(OWN, [0, 1, 2], "float32", place, quick=quick)
+
+
+def test_the_heading_says_what_it_is_and_whether_it_counts(tmp_path: Path) -> None:
+    said = heading(wanted(tmp_path))
+    assert said == "T1, Table: digits: 3 seeds, float32, mean ± 95 % confidence interval"
+    assert heading(wanted(tmp_path, quick=True)).startswith("QUICK LOOK, not a result")
+
+
+def test_numbers_in_words() -> None:
+    assert figure(OURS["acc"], 2) == "71.23 ± 1.15"
+    assert figure(Interval(71.234, 0, 0, 1), 1) == "71.2"
+    assert difference(FOUND[0]) == ""
+    assert difference(FOUND[1]).startswith("+0.00 ± ")
+    assert [noise(line) for line in FOUND] == ["", "noise", ""]
+    assert noise(replace(FOUND[1], inside_noise=False)) == "beyond noise"
+
+
+def test_the_table_has_a_cell_for_everything(tmp_path: Path) -> None:
+    rows = [line for line in markdown(wanted(tmp_path), FOUND).splitlines() if line.startswith("|")]
+    assert {row.count("|") for row in rows} == {rows[0].count("|")}
+    assert rows[2].startswith("| GEM | 80.00 | 71.23 ± 1.15 | 0.0100 | 0.0123 ± 0.0050 |")
+    assert "| not yet: EWC |" in rows[4]
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_saved_files_say_whether_they_are_results(tmp_path: Path, quick: bool) -> None:
+    place = save(wanted(tmp_path, quick=quick), FOUND)
+    facts = json.loads((place / "result.json").read_text())
+    assert facts["quick"] is quick
+    assert [row["name"] for row in facts["rows"]] == ["gem", "predicted", "ewc"]
+    assert ("QUICK LOOK" in (place / "table.md").read_text()) is quick
