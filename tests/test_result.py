@@ -3,7 +3,7 @@ import pytest
 
 from gradcast.measures import measure
 from gradcast.result import course, diagnose, read
-from gradcast.statistics import compare
+from gradcast.statistics import compare, correct
 from gradcast.store import Line
 from tests.runs import finished
 
@@ -12,14 +12,23 @@ def test_results_are_a_function_of_the_directory() -> None:
     directory, returned = finished()
     results = read(directory)
     assert [r.as_dict() for r in results] == [r.as_dict() for r in returned]
-    base, predicted = results[0], results[1]
+    base = results[0]
     assert base.paired is None
-    assert predicted.paired == compare(predicted.acc(), base.acc())
+    several = [compare(own.acc(), base.acc()) for own in results[1:]]
+    assert [own.paired for own in results[1:]] == correct(several)
     assert base.matrices.shape == (3, 4, 3)
     assert base.measures[1] == measure(
         np.loadtxt(directory.seed("base", 1) / "accuracy.csv", delimiter=",", skiprows=1)[:, 1:]
     )
     assert base.over_seeds("acc").mean == pytest.approx(np.mean(base.acc()) / 100)
+
+
+def test_accuracies_alone_are_the_same_without_the_steps() -> None:
+    directory, returned = finished()
+    for short, whole in zip(read(directory, steps=False), returned, strict=True):
+        assert (short.measures, short.paired) == (whole.measures, whole.paired)
+        assert (short.diagnostics, short.courses) == ({}, {})
+        assert whole.diagnostics
 
 
 def test_diagnostics_of_a_log() -> None:

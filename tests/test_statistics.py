@@ -120,6 +120,8 @@ def test_a_verdict_that_does_not_survive_the_correction_is_taken_back() -> None:
         "identical",
     ]
     assert strong.verdict.startswith("helps by")
+    assert [own.shown for own in (weak, strong, loss, same)] == [1, 1, -1, 0]
+    assert [own.shown for own in together] == [0, 1, 0, 0, 0]
     assert together[1].wilcoxon_holm == pytest.approx(5 * 0.0625)
     assert together[0].difference == weak.difference
 

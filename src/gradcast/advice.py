@@ -21,7 +21,7 @@ def advice(spec: Spec, results: Sequence[RowResult]) -> str | None:
     """A sentence where signals were compared over several seeds and none helped; a run that has the best one knows."""
     signals = {row.name: row.setting.signal for row in spec.rows if not isinstance(row.setting.signal, NoSignalSpec)}
     compared = [r.paired for r in results if r.name in signals and r.paired is not None and len(r.seeds) > 1]
-    helped = any(paired.difference.low > 0 for paired in compared)
+    helped = any(paired.shown > 0 for paired in compared)
     if not compared or helped or any(signal.name == "contrastive" for signal in signals.values()):
         return None
     if isinstance(spec.rows[0].setting.model, MlpSpec):

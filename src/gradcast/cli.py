@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import gradcast
-from gradcast.commands import bench, compare, data, reproduce, run, verify
+from gradcast.commands import bench, compare, data, report, reproduce, run, verify, watch
 from gradcast.console import complain
 from gradcast.errors import BAD_INPUT, GradcastError
 
@@ -18,7 +18,17 @@ app = typer.Typer(
     rich_markup_mode="rich",
     help="Semi-supervised continual learning with predicted gradients, told apart from noise by paired seeds.",
 )
-for command in (run.run, run.presets, reproduce.reproduce, compare.compare, verify.verify, bench.bench):
+COMMANDS = (
+    run.run,
+    run.presets,
+    reproduce.reproduce,
+    compare.compare,
+    report.report,
+    watch.watch,
+    bench.bench,
+    verify.verify,
+)
+for command in COMMANDS:
     app.command()(command)
 app.add_typer(data.app, name="data")
 

@@ -118,7 +118,7 @@ def compare(first: Path, second: Path) -> Comparisons:
     base, variant = locate(first), locate(second)
     if base.row is None and variant.row is not None:
         base, variant = variant, base
-    results = {run: result.read(RunDirectory(run)) for run in {base.run.path, variant.run.path}}
+    results = {run: result.read(RunDirectory(run), steps=False) for run in {base.run.path, variant.run.path}}
     pairs = _pairs(base, variant, results)
     seeds = [_common_seeds(*pair) for pair in pairs]
     raw = [

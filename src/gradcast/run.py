@@ -3,7 +3,7 @@
 import json
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import chain
@@ -29,6 +29,7 @@ from gradcast.signals.named import NoSignalSpec
 from gradcast.spec import Row, Spec
 from gradcast.stopwatch import Stopwatch
 from gradcast.store import Recorder, RunDirectory, to_json, write_text
+from gradcast.trackers import Tracker
 
 
 def run(
@@ -40,11 +41,12 @@ def run(
     source: Source | None = None,
     pool: np.ndarray | torch.Tensor | None = None,
     display: Display | None = None,
+    trackers: Sequence[Tracker] = (),
 ) -> tuple[RunDirectory, list[RowResult]]:
     """Train what is missing, write result, report and figure, and return where they are and what they say.
 
     ``data`` is the folder of datasets ($GRADCAST_DATA, else ./data). ``source`` (see ``own_data``) and ``pool``
-    (images of any accepted form) take the place of what the specification names.
+    (images of any accepted form) take the place of what the specification names. ``trackers`` hear of every number.
     """
     images = None if pool is None else pixels(pool)
     spec = _with_own_data(spec, source, images)
@@ -59,13 +61,17 @@ def run(
     _warn_of_idle_signals(spec, shared)
     directory = RunDirectory.create(Path(out), spec, json.dumps(content))
     with directory.locked():
+        for tracker in trackers:
+            tracker.begin(directory.path, {row.name: row.setting.model_dump() for row in spec.rows})
         try:
             for row in spec.rows:
                 if not directory.finished(row.name):
-                    train(spec, row, directory, shared)
+                    train(spec, row, directory, shared, trackers)
                 elif display is not None:
                     display.skipped(row.label)
         finally:  # what is finished is reported, whatever happened to the rest
+            for tracker in trackers:
+                tracker.end()
             results = read(directory)
             if results:
                 write_text(directory.path / "result.json", to_json([result.as_dict() for result in results]))
@@ -101,7 +107,7 @@ def _with_own_data(spec: Spec, source: Source | None, images: Pixels | None) -> 
     return spec
 
 
-def train(spec: Spec, row: Row, directory: RunDirectory, shared: Shared) -> None:
+def train(spec: Spec, row: Row, directory: RunDirectory, shared: Shared, trackers: Sequence[Tracker] = ()) -> None:
     """One row, as many seeds at once as memory holds, recorded as it goes."""
     stream, evaluator = shared.stream(row.setting)
     with _enough_memory(len(spec.seeds)):
@@ -119,7 +125,7 @@ def train(spec: Spec, row: Row, directory: RunDirectory, shared: Shared) -> None
         observers.append(shared.display.row(row.label, len(groups) * stream.length(first.batch, first.epochs)))
     started = datetime.now(UTC).isoformat(timespec="seconds")
     for loop in chain([first], loops):
-        recorder = Recorder(directory, row.name, loop.seeds)
+        recorder = Recorder(directory, row.name, loop.seeds, trackers)
         try:
             with _enough_memory(len(loop.seeds)):
                 loop.run([recorder, *observers])

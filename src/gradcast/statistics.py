@@ -48,6 +48,13 @@ class Paired:
     t_test_holm: float | None = None  # p-values among several comparisons, see ``correct``
     wilcoxon_holm: float | None = None
 
+    @property
+    def shown(self) -> Literal[-1, 0, 1]:
+        """1 where it helps, -1 where it costs, 0 where neither is shown; among several, after the correction."""
+        if (self.t_test if self.t_test_holm is None else self.t_test_holm) >= SIGNIFICANCE:
+            return 0
+        return 1 if self.difference.mean > 0 else -1
+
     def as_dict(self) -> dict[str, object]:
         """By name, for JSON."""
         return asdict(self)
@@ -128,9 +135,9 @@ def correct(several: Sequence[Paired]) -> list[Paired]:
     t_tests, wilcoxons = holm([own.t_test for own in several]), holm([own.wilcoxon for own in several])
     corrected = []
     for own, t_test, wilcoxon in zip(several, t_tests, wilcoxons, strict=True):
-        claimed = own.difference.low > 0 or own.difference.high < 0
-        verdict = _withdrawn(own.difference, len(several)) if claimed and t_test >= SIGNIFICANCE else own.verdict
-        corrected.append(replace(own, t_test_holm=t_test, wilcoxon_holm=wilcoxon, verdict=verdict))
+        found = replace(own, t_test_holm=t_test, wilcoxon_holm=wilcoxon)
+        withdrawn = own.shown and not found.shown
+        corrected.append(replace(found, verdict=_withdrawn(own.difference, len(several))) if withdrawn else found)
     return corrected
 
 

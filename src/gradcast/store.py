@@ -4,7 +4,7 @@ spec.toml                                                     what was asked for
 ROW/stream.json                                               what was drawn to make the tasks
 ROW/seed-N/metrics.jsonl  accuracy.csv  weights.safetensors   one replica
 ROW/env.json                                                  versions, device, commit, times; marks the row as finished
-result.json  report.md  accuracy-matrix.png  signal.png       made from the above
+result.json  report.md  accuracy-matrix.png  signal.png       made from the above, as are report.html and report-files
 """
 
 import csv
@@ -30,6 +30,7 @@ from gradcast.core import Metrics
 from gradcast.errors import GradcastError
 from gradcast.spec import Spec
 from gradcast.specfile import dump, parse
+from gradcast.trackers import Tracker
 
 Line = dict[str, float | int | str]  # a logged step; infinities are words
 
@@ -129,7 +130,10 @@ def _damaged(file: Path, error: Exception) -> GradcastError:
 class Recorder:
     """Writes the metrics and accuracies of one row while it trains; numbers leave the device once a task."""
 
-    def __init__(self, directory: RunDirectory, row: str, seeds: Sequence[int]) -> None:
+    def __init__(
+        self, directory: RunDirectory, row: str, seeds: Sequence[int], trackers: Sequence[Tracker] = ()
+    ) -> None:
+        self.row, self.seeds, self.trackers = row, seeds, trackers
         self.places = [directory.seed(row, seed) for seed in seeds]
         self.pending: list[tuple[int, int, Metrics]] = []
 
@@ -149,6 +153,9 @@ class Recorder:
                 if tasks_done == 0:
                     writer.writerow(["tasks_done", *(f"task_{task}" for task in range(len(values)))])
                 writer.writerow([tasks_done, *values])
+        for seed, values in zip(self.seeds, accuracy.tolist(), strict=True):
+            named = {f"accuracy/task_{task}": value for task, value in enumerate(values)}
+            self._track(seed, tasks_done, named | {"accuracy/mean": sum(values) / len(values)})
 
     def flush(self) -> None:
         """Write every pending step; called at the end as well, so that a run that stops loses nothing."""
@@ -161,8 +168,14 @@ class Recorder:
         for replica, place in enumerate(self.places):
             with open(place / "metrics.jsonl", "a", encoding="utf-8") as file:
                 for (step, task, _), numbers in zip(self.pending, values[:, replica].tolist(), strict=True):
-                    file.write(json.dumps({"step": step, "task": task} | _known(keys, numbers)) + "\n")
+                    known = _known(keys, numbers)
+                    file.write(json.dumps({"step": step, "task": task} | known) + "\n")
+                    self._track(self.seeds[replica], step, {k: v for k, v in known.items() if isinstance(v, float)})
         self.pending = []
+
+    def _track(self, seed: int, step: int, values: Mapping[str, float]) -> None:
+        for tracker in self.trackers:
+            tracker.scalars(self.row, seed, step, values)
 
 
 def _known(keys: Sequence[str], numbers: Sequence[float]) -> dict[str, float | str]:

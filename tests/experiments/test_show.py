@@ -6,7 +6,7 @@ import pytest
 
 from gradcast.experiments.outcome import Line
 from gradcast.experiments.reproduce import Request
-from gradcast.experiments.show import difference, figure, heading, markdown, noise, save
+from gradcast.experiments.show import difference, gain, heading, markdown, noise, save, table
 from gradcast.statistics import Interval, compare
 from tests.experiments.scene import experiment
 
@@ -34,16 +34,17 @@ def test_the_heading_says_what_it_is_and_whether_it_counts(tmp_path: Path) -> No
 
 
 def test_numbers_in_words() -> None:
-    assert figure(OURS["acc"], 2) == "71.23 ± 1.15"
-    assert figure(Interval(71.234, 0, 0, 1), 1) == "71.2"
     assert difference(FOUND[0]) == ""
     assert difference(FOUND[1]).startswith("+0.00 ± ")
+    assert difference(replace(FOUND[1], paired=compare([70.0, 72.0], [71.0, 73.0]))) == "-1.00 ± 0.00"
+    assert [gain(line) for line in FOUND] == ["", "+2.00", "-20.00"]
     assert [noise(line) for line in FOUND] == ["", "noise", ""]
     assert noise(replace(FOUND[1], inside_noise=False)) == "beyond noise"
 
 
 def test_the_table_has_a_cell_for_everything(tmp_path: Path) -> None:
-    rows = [line for line in markdown(wanted(tmp_path), FOUND).splitlines() if line.startswith("|")]
+    own = table(wanted(tmp_path), FOUND)
+    rows = [line for line in markdown(own, "").splitlines() if line.startswith("|")]
     assert {row.count("|") for row in rows} == {rows[0].count("|")}
     assert rows[2].startswith("| GEM | 80.00 | 71.23 ± 1.15 | 0.0100 | 0.0123 ± 0.0050 |")
     assert "| not yet: EWC |" in rows[4]
@@ -55,4 +56,6 @@ def test_saved_files_say_whether_they_are_results(tmp_path: Path, quick: bool) -
     facts = json.loads((place / "result.json").read_text())
     assert facts["quick"] is quick
     assert [row["name"] for row in facts["rows"]] == ["gem", "predicted", "ewc"]
-    assert ("QUICK LOOK" in (place / "table.md").read_text()) is quick
+    assert all(("QUICK LOOK" in (place / f"table.{kind}").read_text()) is quick for kind in ("md", "tex"))
+    lines = (place / "table.csv").read_text().splitlines()
+    assert lines[1].startswith("GEM,80.0,71.234,70.1,72.4,0.01,0.0123")

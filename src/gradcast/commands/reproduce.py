@@ -21,10 +21,12 @@ from gradcast.commands.options import (
 from gradcast.console import ProgressDisplay
 from gradcast.environment import keep_freed_memory, use_threads
 from gradcast.experiments.cells import Cell
+from gradcast.experiments.draw import draw
 from gradcast.experiments.experiment import Experiment, load, names
 from gradcast.experiments.outcome import Line
 from gradcast.experiments.reproduce import Request, outcome, request, train
-from gradcast.experiments.show import difference, figure, heading, noise, save
+from gradcast.experiments.show import difference, gain, heading, noise, save
+from gradcast.report.words import number
 from gradcast.store import to_json
 
 
@@ -60,6 +62,7 @@ def reproduce(
             failed = train(wanted, data=data_folder(data), device=device, display=display)
     found = outcome(wanted, failed)
     place = save(wanted, found)
+    draw(wanted, found)
     if json:
         facts = {"id": wanted.experiment.header.id, "quick": quick, "rows": [line.as_dict() for line in found]}
         typer.echo(to_json(facts), nl=False)
@@ -77,8 +80,7 @@ def _print(console: Console, wanted: Request, found: list[Line], place: Path) ->
     for line in found:
         published = line.item.published or {}
         if line.ours:
-            gain = "" if line.published_gain is None else f"{line.published_gain:+.2f}"
-            cells = [figure(line.ours["acc"], 2), gain, difference(line), noise(line)]
+            cells = [number(line.ours["acc"], digits=2), gain(line), difference(line), noise(line)]
         else:
             cells = ["[dim]" + ("not yet" if line.item.needs else line.state.partition(":")[0]), "", "", ""]
         table.add_row(escape(line.item.label), f"{published['acc']:.2f}" if "acc" in published else "", *cells)

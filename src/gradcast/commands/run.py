@@ -23,6 +23,7 @@ from gradcast.environment import keep_freed_memory, use_threads
 from gradcast.result import RowResult
 from gradcast.run import run as run_spec
 from gradcast.store import RunDirectory, to_json
+from gradcast.trackers import tracker
 
 
 def run(
@@ -35,6 +36,9 @@ def run(
     out: OutOption = Path("runs"),
     device: DeviceOption = "auto",
     threads: ThreadsOption = None,
+    log: Annotated[
+        list[str] | None, typer.Option("--log", help="tensorboard or wandb: send the numbers there as well")
+    ] = None,
     json: JsonOption = False,
     show: Annotated[bool, typer.Option("--show", help="print the complete specification and train nothing")] = False,
 ) -> None:
@@ -47,11 +51,14 @@ def run(
     if show:
         typer.echo(specfile.dump(spec), nl=False)
         return
+    trackers = [tracker(name) for name in log or []]
     use_threads(threads)
     keep_freed_memory()
     errors = Console(stderr=True)
     with ProgressDisplay(errors) as display:
-        directory, results = run_spec(spec, out=out, data=data_folder(data), device=device, display=display)
+        directory, results = run_spec(
+            spec, out=out, data=data_folder(data), device=device, display=display, trackers=trackers
+        )
     _print(directory, results, json=json)
 
 

@@ -50,11 +50,11 @@ class Cell:
         finished.sort(key=lambda place: (place.path / ROW / "env.json").stat().st_mtime, reverse=True)
         return [place for place in finished if _content(place) == _content(finished[0])]
 
-    def results(self, out: Path) -> dict[int, tuple[RunDirectory, RowResult]]:
-        """Where each trained seed lies."""
+    def results(self, out: Path, *, steps: bool = False) -> dict[int, tuple[RunDirectory, RowResult]]:
+        """Where each trained seed lies; with ``steps``, what its signal did as well."""
         found: dict[int, tuple[RunDirectory, RowResult]] = {}
         for place in self.directories(out):
-            (result,) = read(place)
+            (result,) = read(place, steps=steps)
             for seed in result.seeds:
                 found.setdefault(seed, (place, result))
         return found

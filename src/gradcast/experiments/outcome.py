@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,7 @@ from gradcast.experiments.cells import ROW, Cell
 from gradcast.experiments.experiment import Experiment, Item
 from gradcast.measures import Measures
 from gradcast.result import RowResult
-from gradcast.statistics import CONFIDENCE, Interval, Paired, compare, interval
+from gradcast.statistics import CONFIDENCE, Interval, Paired, compare, correct, interval
 from gradcast.store import RunDirectory
 
 # Measures as published tables give them: ACC in per cent, transfer divided by the number of tasks.
@@ -84,11 +84,13 @@ def lines(
     rows: Sequence[str] = (),
     failed: Mapping[str, str] | None = None,
 ) -> list[Line]:
-    """Every row (or those named), with what is trained of it."""
+    """Every row (or those named), with what is trained of it; p-values are corrected for their number."""
     items = [experiment.item(name) for name in rows] if rows else list(experiment.items)
     needed = {item.name for item in items} | {item.against for item in items if item.against}
     own = {name: trained(experiment.item(name), seeds, dtype, out) for name in needed}
-    return [_line(item, experiment, own, (failed or {}).get(item.name, "")) for item in items]
+    found = [_line(item, experiment, own, (failed or {}).get(item.name, "")) for item in items]
+    corrected = iter(correct([line.paired for line in found if line.paired is not None]))
+    return [line if line.paired is None else replace(line, paired=next(corrected)) for line in found]
 
 
 def _line(item: Item, experiment: Experiment, own: Mapping[str, Trained | None], failure: str) -> Line:

@@ -1,11 +1,12 @@
-"""An experiment's outcome as text and files: the table in words, Markdown and JSON."""
+"""An experiment's outcome as a table: in Markdown, CSV, LaTeX and JSON."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from gradcast.experiments.outcome import MEASURES, Line
 from gradcast.experiments.reproduce import Request
-from gradcast.statistics import Interval
+from gradcast.report.tables import Cell, Table, estimate
+from gradcast.report.words import number
 from gradcast.store import to_json, write_text
 
 DIGITS = {"acc": 2, "bwt": 4, "fwt": 4, "milliseconds": 3, "megabytes": 0}
@@ -22,18 +23,17 @@ def heading(wanted: Request) -> str:
     )
 
 
-def figure(value: Interval, digits: int) -> str:
-    """A mean and, of several seeds, half of its interval."""
-    mean = f"{value.mean:.{digits}f}"
-    return mean if value.seeds < 2 else f"{mean} ± {value.half:.{digits}f}"
-
-
 def difference(line: Line) -> str:
     """Ours against the row it is compared with."""
     if line.paired is None:
         return ""
-    found = line.paired.difference
-    return f"{found.mean:+.2f}" if found.seeds < 2 else f"{found.mean:+.2f} ± {found.half:.2f}"
+    found = number(line.paired.difference, digits=2)
+    return found if found.startswith("-") else f"+{found}"
+
+
+def gain(line: Line) -> str:
+    """The published one."""
+    return "" if line.published_gain is None else f"{line.published_gain:+.2f}"
 
 
 def noise(line: Line) -> str:
@@ -41,9 +41,24 @@ def noise(line: Line) -> str:
     return {None: "", True: "noise", False: "beyond noise"}[line.inside_noise]
 
 
+def table(wanted: Request, found: Sequence[Line]) -> Table:
+    """Every measure, published and ours, and the gain over the row each is compared with."""
+    measures = [name for name in TITLES if _shown(name, found)]
+    head = ["", *(f"{TITLES[name]} {whose}" for name in measures for whose in ("published", "ours"))]
+    head += ["gain published", "gain ours", "published gain is"]
+    return Table("table", heading(wanted), head, [_row(line, measures) for line in found])
+
+
+def markdown(own: Table, about: str) -> str:
+    """A heading, what to know, and the table."""
+    rows = [[cell.text for cell in row] for row in own.rows]
+    escaped = [[text.replace("|", "\\|") for text in row] for row in (own.head, ["---"] * len(own.head), *rows)]
+    return "\n".join([f"# {own.title}", "", about, "", *(f"| {' | '.join(row)} |" for row in escaped)]) + "\n"
+
+
 def save(wanted: Request, found: Sequence[Line]) -> Path:
-    """Table and numbers in the experiment's folder."""
-    place = wanted.folder
+    """The table and its numbers in the experiment's folder."""
+    place, own = wanted.folder, table(wanted, found)
     place.mkdir(parents=True, exist_ok=True)
     facts = {
         "id": wanted.experiment.header.id,
@@ -53,18 +68,10 @@ def save(wanted: Request, found: Sequence[Line]) -> Path:
         "rows": [line.as_dict() for line in found],
     }
     write_text(place / "result.json", to_json(facts))
-    write_text(place / "table.md", markdown(wanted, found))
+    write_text(place / "table.md", markdown(own, wanted.experiment.header.about))
+    write_text(place / "table.csv", own.csv())
+    write_text(place / "table.tex", own.latex())
     return place
-
-
-def markdown(wanted: Request, found: Sequence[Line]) -> str:
-    """The whole table, every measure published and ours."""
-    measures = [name for name in TITLES if _shown(name, found)]
-    head = ["", *(f"{TITLES[name]} {whose}" for name in measures for whose in ("published", "ours"))]
-    head += ["gain published", "gain ours", "published gain is"]
-    rows = [_row(line, measures) for line in found]
-    lines = [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]
-    return "\n".join([f"# {heading(wanted)}", "", wanted.experiment.header.about, "", *lines]) + "\n"
 
 
 def _shown(name: str, found: Sequence[Line]) -> bool:
@@ -72,13 +79,16 @@ def _shown(name: str, found: Sequence[Line]) -> bool:
     return name in MEASURES or any(name in (line.item.published or {}) for line in found)
 
 
-def _row(line: Line, measures: Sequence[str]) -> list[str]:
+def _row(line: Line, measures: Sequence[str]) -> list[Cell]:
     published = line.item.published or {}
-    cells = []
+    cells = [Cell(line.item.label)]
     for name in measures:
-        cells.append(f"{published[name]:.{DIGITS[name]}f}" if name in published else "")
-        cells.append(figure(line.ours[name], DIGITS[name]) if name in line.ours else "")
+        value = published.get(name)
+        cells.append(Cell() if value is None else Cell(f"{value:.{DIGITS[name]}f}", value))
+        cells.append(estimate(line.ours.get(name), digits=DIGITS[name]))
     if not line.ours:
-        cells[1] = line.state
-    gain = "" if line.published_gain is None else f"{line.published_gain:+.2f}"
-    return [line.item.label.replace("|", "\\|"), *cells, gain, difference(line), noise(line)]
+        cells[2] = Cell(line.state)
+    paired = None if line.paired is None else line.paired.difference
+    ends = (None, None) if paired is None or paired.seeds < 2 else (paired.low, paired.high)
+    ours = Cell() if paired is None else Cell(difference(line), paired.mean, *ends)
+    return [*cells, Cell(gain(line), line.published_gain), ours, Cell(noise(line))]

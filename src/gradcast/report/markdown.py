@@ -4,31 +4,25 @@ from collections.abc import Sequence
 
 from gradcast.advice import advice
 from gradcast.figures import accuracy_matrices, signal_courses
+from gradcast.figures.style import save_png
+from gradcast.report.words import DIVISOR, MEASURES, headline, number, verdicts
 from gradcast.result import RowResult
 from gradcast.statistics import Interval
 from gradcast.store import RunDirectory, write_text
 
-MEASURES = [
-    ("acc", "ACC (%)", 100.0),
-    ("bwt", "BWT", 1.0),
-    ("fwt", "FWT", 1.0),
-    ("learning_accuracy", "learning accuracy (%)", 100.0),
-    ("forgetting", "forgetting", 1.0),
-]
-
 
 def write_report(directory: RunDirectory, results: Sequence[RowResult]) -> None:
     """report.md and its pictures."""
-    accuracy_matrices(results, directory.path / "accuracy-matrix.png")
-    drawn = signal_courses(results, directory.path / "signal.png")
+    save_png(accuracy_matrices(results), directory.path / "accuracy-matrix.png")
+    courses = signal_courses(results)
+    if courses is not None:
+        save_png(courses, directory.path / "signal.png")
     spec = directory.spec
     advised = advice(spec, results)
-    stream = spec.rows[0].setting.stream
     lines = [
         f"# {spec.name}",
         "",
-        f"{spec.title or spec.name}. {stream.tasks} {stream.scenario} tasks of {stream.source}, "
-        f"{len(spec.seeds)} paired seeds, mean ± 95 % confidence interval.",
+        headline(spec),
         "",
         "## Verdict",
         "",
@@ -39,7 +33,7 @@ def write_report(directory: RunDirectory, results: Sequence[RowResult]) -> None:
         "",
         *_table(["", *(title for _, title, _ in MEASURES)], [[r.label, *_cells(r)] for r in results]),
         "",
-        "BWT and FWT divide by T - 1, as defined; `result.json` also has them divided by T, as published.",
+        DIVISOR,
         "",
         "## Paired differences in ACC",
         "",
@@ -49,28 +43,13 @@ def write_report(directory: RunDirectory, results: Sequence[RowResult]) -> None:
         "",
         *_diagnostics(results),
         "",
-        *(["![What the signal did, task by task](signal.png)", ""] if drawn else []),
+        *(["![What the signal did, task by task](signal.png)", ""] if courses is not None else []),
         "## Accuracy matrices",
         "",
         "![Mean accuracy on each task after each task](accuracy-matrix.png)",
         "",
     ]
     write_text(directory.path / "report.md", "\n".join(lines))
-
-
-def verdicts(results: Sequence[RowResult]) -> list[str]:
-    """One sentence a comparison with the first row."""
-    base, *others = results
-    unequal = "not compared, their streams differ"
-    sentences = [f"{r.label} against {base.label}: {r.paired.verdict if r.paired else unequal}" for r in others]
-    return sentences or ["one row, nothing to compare it with"]
-
-
-def number(value: Interval, scale: float = 1.0, digits: int | None = None) -> str:
-    """Mean ± half of the interval; no interval with one seed."""
-    places = digits if digits is not None else (2 if scale == 100 else 4)
-    mean = f"{scale * value.mean:.{places}f}"
-    return mean if value.seeds < 2 else f"{mean} ± {scale * value.half:.{places}f}"
 
 
 def _cells(result: RowResult) -> list[str]:

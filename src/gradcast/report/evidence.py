@@ -1,0 +1,89 @@
+"""The tables of a run."""
+
+from collections.abc import Sequence
+
+from gradcast.report.read import Run
+from gradcast.report.summary import standing
+from gradcast.report.tables import Cell, Table, estimate, figure
+from gradcast.report.words import MEASURES
+from gradcast.result import RowResult
+
+# Key in env.json, heading, format.
+COSTS = [
+    ("seconds", "seconds", ".1f"),
+    ("training_seconds", "of them training", ".1f"),
+    ("ms_per_labelled_image", "ms a labelled image", ".3f"),
+    ("peak_gpu_memory_mb", "peak GPU memory (MB)", ",.0f"),
+    ("seeds_at_once", "seeds at once", ".0f"),
+]
+
+HOLM = ", verdicts after Holm's correction for their number"
+
+
+def results_table(run: Run) -> Table:
+    """Every measure of every finished row, with the difference to the first."""
+    rows = [
+        [
+            _named(run, own),
+            *(estimate(own.over_seeds(name), scale) for name, _, scale in MEASURES),
+            estimate(own.paired.difference if own.paired else None, digits=2),
+        ]
+        for own in run.results
+    ]
+    head = ["row", *(title for _, title, _ in MEASURES), "ACC minus the first row's (points)"]
+    return Table("results", "Mean over seeds ± half of the 95 % confidence interval", head, rows)
+
+
+def differences_table(run: Run, compared: Sequence[RowResult]) -> Table:
+    """The tests behind the verdicts."""
+    rows = [
+        [
+            _named(run, own),
+            estimate(own.paired.difference, digits=2),
+            figure(own.paired.t_test, ".3f"),
+            figure(own.paired.wilcoxon, ".3f"),
+        ]
+        for own in compared
+        if own.paired is not None
+    ]
+    head = ["row", "points", "p (paired t)", "p (Wilcoxon)"]
+    title = "ACC minus that of the first row, seed by seed; p-values of each comparison alone"
+    return Table("differences", title + (HOLM if len(rows) > 1 else ""), head, rows)
+
+
+def diagnostics_table(run: Run) -> Table:
+    """What the signals did, averaged over all steps."""
+    names = list(dict.fromkeys(name for own in run.results for name in own.diagnostics))
+    rows = []
+    for name in names:
+        found = [own.diagnostics.get(name) for own in run.results]
+        cells = [figure(None if value is None else value.mean, ".3g") for value in found]
+        rows.append([Cell(name.replace("_", " ")), *cells])
+    return Table("diagnostics", "Mean over all steps and seeds", ["number", *(own.label for own in run.results)], rows)
+
+
+def cost_table(run: Run) -> Table:
+    """What every finished row took."""
+    rows = [
+        [Cell(row.label, place=row.place), *(figure(row.time.get(key), form) for key, _, form in COSTS)]
+        for row in run.rows
+        if row.finished
+    ]
+    used = [column for column in range(1 + len(COSTS)) if column == 0 or any(row[column].text for row in rows)]
+    head = ["row", *(title for _, title, _ in COSTS)]
+    return Table(
+        "cost",
+        "All seeds of a row together",
+        [head[column] for column in used],
+        [[row[column] for column in used] for row in rows],
+    )
+
+
+def unfinished_table(run: Run) -> Table:
+    """How far the others have come."""
+    rows = [[Cell(row.label, place=row.place), Cell(standing(row))] for row in run.unfinished]
+    return Table("unfinished", "Rows that are not trained to their end", ["row", "so far"], rows)
+
+
+def _named(run: Run, own: RowResult) -> Cell:
+    return Cell(own.label, place=run.place(own))

@@ -1,0 +1,55 @@
+"""What a row shows while it still trains: whole lines of files that somebody is writing."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+
+from gradcast.errors import GradcastError, told
+from gradcast.store import Line
+
+Matrix = Float[np.ndarray, "rows tasks"]
+
+
+def accuracy_so_far(file: Path, tasks: int) -> Matrix:
+    """The accuracy matrix; not a number where training has not come yet."""
+    matrix = np.full((tasks + 1, tasks), np.nan)
+    try:
+        for index, line in enumerate(_lines(file)[1:]):  # after the heading
+            _, *numbers = line.split(",")
+            if len(numbers) != tasks:
+                raise ValueError(f"{len(numbers)} numbers for {tasks} tasks")
+            matrix[index] = [float(number) for number in numbers]
+    except (OSError, ValueError, IndexError) as error:
+        raise _damaged(file, error) from None
+    return matrix
+
+
+def metrics_so_far(file: Path, tasks: int) -> list[Line]:
+    """The logged steps."""
+    try:
+        lines = [json.loads(line) for line in _lines(file)]
+        if not all(isinstance(line, dict) and line.get("task") in range(tasks) for line in lines):
+            raise ValueError("a step without a known task")
+    except (OSError, ValueError) as error:
+        raise _damaged(file, error) from None
+    return lines
+
+
+def over_seen_tasks(matrix: Matrix) -> Float[np.ndarray, " tasks"]:
+    """Mean accuracy in per cent over the tasks seen, after each of them."""
+    return np.array([100 * matrix[done, :done].mean() for done in range(1, matrix.shape[0])])
+
+
+def _lines(file: Path) -> list[str]:
+    """None before the file is there; without the line that is being written."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return []
+    return text[: text.rfind("\n") + 1].splitlines()
+
+
+def _damaged(file: Path, error: Exception) -> GradcastError:
+    return GradcastError(f"{file} cannot be read ({told(error)}); delete {file.parent.parent} and run again")

@@ -1,0 +1,196 @@
+"""Runs as far as their directories tell: finished rows, rows on their way, and what cannot be read."""
+
+import json
+import tomllib
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+
+from gradcast import result
+from gradcast.errors import GradcastError, told
+from gradcast.report.progress import accuracy_so_far, metrics_so_far, over_seen_tasks
+from gradcast.result import COURSES, RowResult, course
+from gradcast.spec import Row, Spec
+from gradcast.store import Line, RunDirectory
+
+REMEDY = "name a run directory, or the folder given to gradcast run --out"
+Curves = dict[str, Float[np.ndarray, "seeds tasks"]]  # "accuracy", "loss" and the courses of a signal, by name
+
+
+@dataclass(frozen=True)
+class RowState:
+    """One row, as far as it has come."""
+
+    name: str
+    label: str
+    place: int  # in the specification
+    finished: bool
+    done: list[int]  # tasks behind each seed; -1 before its first evaluation
+    tasks: int
+    curves: Curves
+    environment: str  # env.json as it stands; empty until the row is finished
+    time: dict[str, object]
+    flaw: str = ""  # a sentence, where something of it cannot be read
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run directory."""
+
+    path: Path
+    spec: Spec
+    text: str  # spec.toml
+    rows: list[RowState]  # that can be read
+    results: list[RowResult]  # of the finished ones
+    left_out: list[str]  # a sentence for every other row
+
+    @property
+    def name(self) -> str:
+        """Of its directory."""
+        return self.path.resolve().name
+
+    def place(self, own: RowResult) -> int:
+        """Where a result's row stands in the specification."""
+        return next(row.place for row in self.rows if row.name == own.name)
+
+    @property
+    def base(self) -> RowResult | None:
+        """The first row of the specification, where it is finished and whole."""
+        return next((own for own in self.results if own.name == self.spec.rows[0].name), None)
+
+    @property
+    def damage(self) -> list[str]:
+        """A sentence for everything that is missing."""
+        return [*self.left_out, *(row.flaw for row in self.rows if row.flaw)]
+
+    @property
+    def unfinished(self) -> list[RowState]:
+        """Rows that are not trained to their end."""
+        return [row for row in self.rows if not row.finished]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a folder holds."""
+
+    folder: Path
+    runs: list[Run]
+    left_out: list[str]  # a sentence for every run that cannot be read
+
+    @property
+    def damage(self) -> list[str]:
+        """A sentence for everything that is missing."""
+        return [*self.left_out, *(sentence for run in self.runs for sentence in run.damage)]
+
+
+def find(folder: Path) -> list[Path]:
+    """The folder itself, where it is a run directory; else those that lie in it."""
+    if folder.is_file():
+        raise GradcastError(f"{folder} is a file; {REMEDY}")
+    return [folder] if _is_run(folder) else [path for path in sorted(folder.glob("*")) if _is_run(path)]
+
+
+def read_runs(folder: Path, before: Sequence[Run] = ()) -> Found:
+    """All runs that can be read; their rows that were finished ``before`` are not read again."""
+    earlier = {run.path: run for run in before}
+    found = Found(folder, [], [])
+    for path in find(folder):
+        try:
+            found.runs.append(read_run(path, earlier.get(path)))
+        except GradcastError as error:
+            found.left_out.append(f"{path.resolve().name} is left out: {error}")
+    if not found.runs:
+        nothing = f"there is no {'run in' if folder.is_dir() else 'folder'} {folder}; {REMEDY}"
+        raise GradcastError(found.left_out[0] if found.left_out else nothing)
+    return found
+
+
+def read_run(path: Path, before: Run | None = None) -> Run:
+    """One run; a row that cannot be read is left out with a sentence."""
+    directory = RunDirectory(path)
+    spec, text = _specification(path)
+    known = {row.name: row for row in before.rows if row.finished} if before and before.text == text else {}
+    rows: list[RowState] = []
+    left_out: list[str] = []
+    for place, row in enumerate(spec.rows):
+        try:
+            rows.append(known.get(row.name) or _row(directory, spec, place, row))
+        except GradcastError as error:
+            left_out.append(f"The row {row.label!r} is left out: {error}")
+    sound = {row.name for row in rows if row.finished}
+    results = before.results if before and known.keys() == sound else result.read(directory, rows=sound)
+    return Run(path, spec, text, rows, results, left_out)
+
+
+def _row(directory: RunDirectory, spec: Spec, place: int, row: Row) -> RowState:
+    tasks, finished = row.setting.stream.tasks, directory.finished(row.name)
+    if finished:
+        matrices = [_whole(directory, row, seed) for seed in spec.seeds]
+        metrics: Iterator[list[Line]] = (_steps(directory, row, seed) for seed in spec.seeds)
+        done = [tasks] * len(spec.seeds)
+    else:
+        places = [directory.seed(row.name, seed) for seed in spec.seeds]
+        matrices = [accuracy_so_far(own / "accuracy.csv", tasks) for own in places]
+        metrics = (metrics_so_far(own / "metrics.jsonl", tasks) for own in places)
+        done = [int((~np.isnan(matrix).any(1)).sum()) - 1 for matrix in matrices]
+    curves = _curves(metrics, tasks) | {"accuracy": np.stack([over_seen_tasks(matrix) for matrix in matrices])}
+    curves = {name: values for name, values in curves.items() if not np.isnan(values).all()}
+    facts = _environment(directory.path / row.name / "env.json") if finished else ("", {}, "")
+    return RowState(row.name, row.label, place, finished, done, tasks, curves, *facts)
+
+
+def _curves(metrics: Iterator[list[Line]], tasks: int) -> Curves:
+    names = ("loss", *COURSES)
+    found = [[course(lines, name, tasks) for name in names] for lines in metrics]
+    return {name: np.stack(values) for name, values in zip(names, zip(*found, strict=True), strict=True)}
+
+
+def _whole(directory: RunDirectory, row: Row, seed: int) -> Float[np.ndarray, "rows tasks"]:
+    with warnings.catch_warnings(action="ignore"):  # numpy's, of an empty file: the sentence that follows says it
+        matrix = directory.accuracy(row.name, seed)
+    if matrix.shape[1] != row.setting.stream.tasks:
+        file = directory.seed(row.name, seed) / "accuracy.csv"
+        said = f"{matrix.shape[1]} tasks where the specification says {row.setting.stream.tasks}"
+        raise GradcastError(f"{file} does not belong here ({said}); delete {file.parent.parent} and run again")
+    return matrix
+
+
+def _steps(directory: RunDirectory, row: Row, seed: int) -> list[Line]:
+    lines = directory.metrics(row.name, seed)
+    if not all(line.get("task") in range(row.setting.stream.tasks) for line in lines):
+        file = directory.seed(row.name, seed) / "metrics.jsonl"
+        raise GradcastError(
+            f"{file} does not belong here (a step without a known task); delete {file.parent.parent} and run again"
+        )
+    return lines
+
+
+def _environment(file: Path) -> tuple[str, dict[str, object], str]:
+    """The file as text, its times, and what is wrong with it; a row's numbers stand without it."""
+    try:
+        text = file.read_text(encoding="utf-8")
+        facts = json.loads(text)
+        time = facts.get("time") if isinstance(facts, dict) else None
+        if not isinstance(time, dict):
+            raise ValueError("it has no times")
+    except (OSError, ValueError, RecursionError) as error:
+        return "", {}, f"Cost and environment of a row are missing: {file} cannot be read ({told(error)})"
+    return text, time, ""
+
+
+def _specification(path: Path) -> tuple[Spec, str]:
+    file = path / "spec.toml"
+    try:
+        text = file.read_text(encoding="utf-8")
+        tomllib.loads(text)
+        return RunDirectory(path).spec, text
+    except (OSError, ValueError, RecursionError, GradcastError) as error:
+        raise GradcastError(f"{file} cannot be read ({told(error)}); put it back or delete {path}") from None
+
+
+def _is_run(path: Path) -> bool:
+    return (path / "spec.toml").is_file() or any(path.glob("*/seed-*"))

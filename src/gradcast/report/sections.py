@@ -1,0 +1,100 @@
+"""The sections of a run's report, in the order in which they are read."""
+
+import numpy as np
+
+from gradcast.figures.curves import Curve, stream_curves
+from gradcast.figures.matrices import accuracy_matrix, difference, difference_matrix
+from gradcast.figures.paired import paired_differences
+from gradcast.report import evidence
+from gradcast.report.blocks import Block, Fold, Gallery, Picture, Section
+from gradcast.report.read import Run
+from gradcast.report.words import DIVISOR
+from gradcast.result import COURSES
+
+MEANING = (
+    "ACC is the mean accuracy over all tasks at the end of the stream. BWT says what later tasks changed on earlier "
+    "ones, FWT what earlier tasks gave to later ones. Learning accuracy is the accuracy on each task right after its "
+    "training, forgetting what tasks have lost since their best time. " + DIVISOR
+)
+BANDS = "Lines are means over seeds, bands reach from the lowest to the highest seed"
+STREAM = {"accuracy": "accuracy over the tasks seen (%)", "loss": "training loss"}
+
+
+def sections(run: Run) -> list[Section]:
+    """Those for which the run has something to show."""
+    found = [
+        Section("unfinished", "Not finished", [evidence.unfinished_table(run)] if run.unfinished else []),
+        Section("results", "Results", [evidence.results_table(run), MEANING] if run.results else []),
+        Section("differences", "Paired differences", _differences(run)),
+        Section("matrices", "Accuracy matrices", _matrices(run)),
+        Section("stream", "Over the stream", _curves(run, STREAM)),
+        Section("signal", "What the signal did", _signal(run)),
+        Section("cost", "Cost", [evidence.cost_table(run)] if any(row.time for row in run.rows) else []),
+        Section("specification", "Specification and environment", _specification(run)),
+    ]
+    return [section for section in found if section.blocks]
+
+
+def _differences(run: Run) -> list[Block]:
+    compared = [own for own in run.results if own.paired is not None]
+    if run.base is None or not compared:
+        return []
+    figure = paired_differences(run.base, [(run.place(own), own) for own in compared])
+    said = [f"{own.label}: {own.paired.verdict}" for own in compared if own.paired is not None]
+    alt = f"Paired differences in ACC to {run.base.label}, a dot for each seed. {'; '.join(said)}."
+    caption = "A dot is a seed, the diamond their mean, the bar its 95 % confidence interval."
+    picture = Picture("paired-differences", alt, figure)
+    return [Gallery(caption, [picture], "single"), evidence.differences_table(run, compared)]
+
+
+def _matrices(run: Run) -> list[Block]:
+    if not run.results:
+        return []
+    pictures = [
+        Picture(
+            f"accuracy-matrix-{own.name}",
+            f"Heat map of the accuracy matrix of {own.label}, ACC {100 * own.over_seeds('acc').mean:.1f} %.",
+            accuracy_matrix(own),
+        )
+        for own in run.results
+    ]
+    caption = "Mean accuracy on each task after each task, one colour scale for all rows; on top, before training."
+    return [Gallery(caption, pictures), *_difference_maps(run)]
+
+
+def _difference_maps(run: Run) -> list[Block]:
+    base, compared = run.base, [own for own in run.results if own.paired is not None]
+    if base is None or not compared:
+        return []
+    limit = max(float(np.abs(difference(own, base)).max()) for own in compared) or 1.0
+    pictures = [
+        Picture(
+            f"difference-matrix-{own.name}",
+            f"Heat map of the accuracy matrix of {own.label} minus that of {base.label}, "
+            f"from {difference(own, base).min():.1f} to {difference(own, base).max():.1f} points.",
+            difference_matrix(own, base, limit),
+        )
+        for own in compared
+    ]
+    return [Gallery(f"The same minus the matrix of {base.label}: blue is better, orange is worse.", pictures)]
+
+
+def _curves(run: Run, titles: dict[str, str]) -> list[Block]:
+    pictures = []
+    for name, title in titles.items():
+        curves = [Curve(r.label, r.place, r.curves[name], r.finished) for r in run.rows if name in r.curves]
+        if curves:
+            alt = f"Curves of the {title} after each task for {', '.join(curve.label for curve in curves)}."
+            pictures.append(Picture(f"curve-{name.replace('_', '-')}", alt, stream_curves(title, curves)))
+    dashed = "; dashed rows still train." if run.unfinished else "."
+    return [Gallery(BANDS + dashed, pictures, "wide")] if pictures else []
+
+
+def _signal(run: Run) -> list[Block]:
+    table = [evidence.diagnostics_table(run)] if run.results else []
+    return [*_curves(run, COURSES), *table]
+
+
+def _specification(run: Run) -> list[Block]:
+    environments = [Fold(f"{row.label}: env.json", row.environment) for row in run.rows if row.environment]
+    return [Fold("spec.toml, all defaults spelled out", run.text), *environments]

@@ -1,0 +1,86 @@
+"""Runs in words: what they say, and what is not there yet."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from gradcast.report.read import Found, RowState, Run
+from gradcast.report.words import UNEQUAL, counted
+from gradcast.statistics import Interval, Paired
+
+Kind = Literal["helps", "costs", "no effect", "open"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one row says; without a row, what the run does not say."""
+
+    kind: Kind
+    label: str
+    sentence: str
+    difference: Interval | None = None
+
+
+def heading(found: Found) -> str:
+    """The title of the report."""
+    first, *others = found.runs
+    return f"{len(found.runs)} runs in {found.folder.resolve().name}" if others else first.spec.title or first.name
+
+
+def counts(runs: Sequence[Run]) -> str:
+    """How much there is, and how much of it is finished."""
+    rows = sum(len(run.spec.rows) for run in runs)
+    finished = sum(len(run.results) for run in runs)
+    seeds = sorted({len(run.spec.seeds) for run in runs})
+    each = counted(seeds[0], "seed") if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]} seeds"
+    state = "all finished" if finished == rows else f"{finished} of them finished"
+    return f"{counted(len(runs), 'run')}, {counted(rows, 'row')} of {each}, {state}."
+
+
+def facts(run: Run) -> list[str]:
+    """What was run, in a few words each."""
+    setting = run.spec.rows[0].setting
+    stream = setting.stream
+    found = [
+        f"{stream.tasks} {stream.scenario} tasks of {stream.source}",
+        setting.model.name,
+        counted(len(run.spec.seeds), "seed"),
+        run.spec.dtype,
+    ]
+    pools = {row.setting.pool.name for row in run.spec.rows if row.setting.signal.name != "none"}
+    return [*found, *(f"unlabelled images: {name}" for name in sorted(pools))]
+
+
+def findings(run: Run) -> list[Finding]:
+    """A verdict for each finished row but the first, or why there is none."""
+    base = run.base
+    if not run.results:
+        return [Finding("open", "", "no row is finished yet, there is nothing to compare")]
+    if base is None:
+        return [Finding("open", "", f"nothing is compared, for the first row, {run.spec.rows[0].label}, is missing")]
+    others = [own for own in run.results if own is not base]
+    if not others:
+        return [Finding("open", base.label, "one row, nothing to compare it with")]
+    return [
+        Finding("open", own.label, UNEQUAL)
+        if own.paired is None
+        else Finding(kind(own.paired), own.label, own.paired.verdict, own.paired.difference)
+        for own in others
+    ]
+
+
+def kind(paired: Paired) -> Kind:
+    """The verdict in a word."""
+    if paired.shown:
+        return "helps" if paired.shown > 0 else "costs"
+    return "no effect" if paired.difference.seeds > 1 else "open"
+
+
+def standing(row: RowState) -> str:
+    """How far a row has come."""
+    least, most = min(row.done), max(row.done)
+    if most < 0:
+        return "not begun"
+    if least == most:
+        return f"{most} of {row.tasks} tasks"
+    return f"between {max(least, 0)} and {most} of {row.tasks} tasks, seed by seed"

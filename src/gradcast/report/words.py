@@ -1,0 +1,48 @@
+"""Results in words and numbers, the same in every report."""
+
+from collections.abc import Sequence
+
+from gradcast.result import RowResult
+from gradcast.spec import Spec
+from gradcast.statistics import Interval
+
+# Name, heading and scale of every measure that is shown.
+MEASURES = [
+    ("acc", "ACC (%)", 100.0),
+    ("bwt", "BWT", 1.0),
+    ("fwt", "FWT", 1.0),
+    ("learning_accuracy", "learning accuracy (%)", 100.0),
+    ("forgetting", "forgetting", 1.0),
+]
+DIVISOR = "BWT and FWT divide by T - 1, as defined; result.json also has them divided by T, as published."
+
+UNEQUAL = "not compared, their streams differ"
+
+
+def headline(spec: Spec) -> str:
+    """What was run, in a sentence or two."""
+    stream = spec.rows[0].setting.stream
+    seeds = counted(len(spec.seeds), "paired seed")
+    return (
+        f"{spec.title or spec.name}. {stream.tasks} {stream.scenario} tasks of {stream.source}, "
+        f"{seeds}, mean ± 95 % confidence interval."
+    )
+
+
+def verdicts(results: Sequence[RowResult]) -> list[str]:
+    """One sentence a comparison with the first row."""
+    base, *others = results
+    sentences = [f"{r.label} against {base.label}: {r.paired.verdict if r.paired else UNEQUAL}" for r in others]
+    return sentences or ["one row, nothing to compare it with"]
+
+
+def number(value: Interval, scale: float = 1.0, digits: int | None = None) -> str:
+    """Mean ± half of the interval; no interval with one seed."""
+    places = digits if digits is not None else (2 if scale == 100 else 4)
+    mean = f"{scale * value.mean:.{places}f}"
+    return mean if value.seeds < 2 else f"{mean} ± {scale * value.half:.{places}f}"
+
+
+def counted(count: int, what: str) -> str:
+    """A count with its noun: 1 row, 2 rows."""
+    return f"{count} {what}{'' if count == 1 else 's'}"

@@ -1,0 +1,47 @@
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from gradcast.figures.curves import Curve, courses, signal_courses, stream_curves
+from gradcast.figures.style import save_png
+from tests.runs import finished
+
+
+def test_courses_of_signals_are_drawn_where_there_are_any(tmp_path: Path) -> None:
+    _, results = finished()
+    for name in ("a.png", "b.png"):
+        figure = signal_courses(results)
+        assert figure is not None
+        save_png(figure, tmp_path / name)
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+    picture = np.asarray(Image.open(tmp_path / "a.png").convert("RGB"))
+    assert len(np.unique(picture.reshape(-1, 3), axis=0)) > 50
+    assert signal_courses(results[:1]) is None
+
+
+def test_courses_keep_the_place_of_their_row() -> None:
+    _, results = finished()
+    (predicted, *_) = courses(results, "cosine")
+    assert predicted.place == 1
+    assert predicted.label == results[1].label
+
+
+def test_a_curve_is_the_mean_of_the_seeds_and_its_band_their_range() -> None:
+    values = np.array([[1.0, 2.0, np.nan], [3.0, np.nan, np.nan]])
+    (axis,) = stream_curves("loss", [Curve("$x$", 1, values, finished=False)]).axes
+    (line,) = axis.get_lines()
+    assert line.get_xdata().tolist() == [1, 2]
+    assert line.get_ydata().tolist() == [2.0, 2.0]
+    assert line.get_linestyle() == "--"
+    assert line.get_label() == "$x$ (so far)"
+    (band,) = axis.collections
+    corners = band.get_paths()[0].vertices
+    assert {tuple(corner) for corner in corners.tolist()} >= {(1, 1), (1, 3), (2, 2)}
+
+
+def test_a_label_that_looks_like_mathematics_is_shown_as_written() -> None:
+    figure = stream_curves("loss", [Curve("$x$", 0, np.ones((1, 2)))])
+    (text,) = figure.legends[0].get_texts()
+    assert text.get_text() == "$x$"
+    assert not text.get_parse_math()
