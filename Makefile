@@ -8,6 +8,7 @@ INSTALLED := $(VENV)/.installed
 
 demo: $(INSTALLED)  ## train the default preset on embedded data; under two minutes on two cores
 	$(BIN)/gradcast run
+	$(BIN)/gradcast report runs
 
 test: $(INSTALLED)  ## the whole test suite; GRADCAST_DATA and GRADCAST_GOLDEN enable the tests that need real files
 	$(BIN)/pytest

@@ -15,6 +15,7 @@ import math
 import os
 import shutil
 import tomllib
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -104,7 +105,8 @@ class RunDirectory:
         """The accuracy matrix of one replica, row 0 before training."""
         file = self.seed(row, seed) / "accuracy.csv"
         try:
-            table = np.loadtxt(file, delimiter=",", skiprows=1, ndmin=2)[:, 1:]
+            with warnings.catch_warnings(action="ignore"):  # of an empty file: our own sentence says it
+                table = np.loadtxt(file, delimiter=",", skiprows=1, ndmin=2)[:, 1:]
             if table.shape[0] != table.shape[1] + 1 or not np.isfinite(table).all():
                 raise ValueError(f"{table.shape[0]} rows for {table.shape[1]} tasks, or not numbers")
         except (OSError, ValueError, IndexError) as error:

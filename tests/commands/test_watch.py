@@ -12,7 +12,12 @@ from tests.report.copies import copy_of_run, unfinish
 
 app = typer.Typer()
 app.command()(watch)
-PROGRAM = "import typer; from gradcast.commands.watch import watch; typer.run(watch)"
+PROGRAM = """
+import signal, typer
+from gradcast.commands.watch import watch
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may ignore it
+typer.run(watch)
+"""
 
 
 def test_an_interrupt_ends_it_well(tmp_path: Path) -> None:
@@ -22,9 +27,12 @@ def test_an_interrupt_ends_it_well(tmp_path: Path) -> None:
         command, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONUNBUFFERED": "1"}
     ) as run:
         assert run.stdout is not None
-        lines = [run.stdout.readline() for _ in range(2)]
-        run.send_signal(signal.SIGINT)
-        rest, _ = run.communicate(timeout=60)
+        try:
+            lines = [run.stdout.readline() for _ in range(2)]
+            run.send_signal(signal.SIGINT)
+            rest, _ = run.communicate(timeout=60)
+        finally:
+            run.kill()  # nothing is left of it that way, where it went on
     assert lines[0] == f"Page: {tmp_path / 'report.html'}\n"
     assert "2 of 3 rows finished; GEM + random directions: 1 of 3 tasks" in lines[1]
     assert rest.splitlines() == ["stopped"]

@@ -25,7 +25,7 @@ def test_rows_and_what_they_are_compared_with_are_trained(tmp_path: Path) -> Non
     line, other = outcome(wanted, {})
     assert line.ours["acc"].seeds == 3
     assert line.paired is not None
-    assert line.inside_noise is not None
+    assert line.noise is not None
     assert other.state == "not yet: EWC"
 
 
@@ -36,7 +36,7 @@ def test_a_quick_look_is_shorter_and_kept_apart(tmp_path: Path) -> None:
     assert [item.setting.stream.samples for item in quick.items() if item.setting] == [20]
     assert run(quick) == {}
     assert outcome(full, {})[0].state == "not run"
-    assert outcome(quick, {})[0].inside_noise is None
+    assert outcome(quick, {})[0].noise is None
 
 
 def test_settings_change_every_row_and_the_arithmetic(tmp_path: Path) -> None:

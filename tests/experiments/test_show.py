@@ -18,7 +18,7 @@ OURS = {
 }
 FOUND = [
     Line(OWN.item("gem"), OURS),
-    Line(OWN.item("predicted"), OURS, compare([71.0, 72.0], [70.0, 73.0]), 2.0, True),
+    Line(OWN.item("predicted"), OURS, compare([71.0, 72.0], [70.0, 73.0]), 2.0, "pairs"),
     Line(OWN.item("ewc"), {}, published_gain=-20.0, state="not yet: EWC"),
 ]
 
@@ -38,8 +38,8 @@ def test_numbers_in_words() -> None:
     assert difference(FOUND[1]).startswith("+0.00 ± ")
     assert difference(replace(FOUND[1], paired=compare([70.0, 72.0], [71.0, 73.0]))) == "-1.00 ± 0.00"
     assert [gain(line) for line in FOUND] == ["", "+2.00", "-20.00"]
-    assert [noise(line) for line in FOUND] == ["", "noise", ""]
-    assert noise(replace(FOUND[1], inside_noise=False)) == "beyond noise"
+    assert [noise(line) for line in FOUND] == ["", "noise of pairs", ""]
+    assert noise(replace(FOUND[1], noise="beyond")) == "beyond noise"
 
 
 def test_the_table_has_a_cell_for_everything(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from scipy.special import stdtrit
@@ -19,6 +20,9 @@ from gradcast.store import RunDirectory
 
 # Measures as published tables give them: ACC in per cent, transfer divided by the number of tasks.
 MEASURES = {"acc": ("acc", 100.0), "bwt": ("bwt_ref", 1.0), "fwt": ("fwt_ref", 1.0)}
+
+# pairs: two runs with the same seed differ by that much; seeds: two runs with different seeds do; beyond: neither
+Noise = Literal["pairs", "seeds", "beyond"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,7 @@ class Line:
     ours: Mapping[str, Interval]  # empty where nothing is trained
     paired: Paired | None = None  # against the row it is compared with, over the seeds both have
     published_gain: float | None = None  # published ACC less that of the row it is compared with
-    inside_noise: bool | None = None  # whether one of our seeds could have shown that by chance
+    noise: Noise | None = None  # what of ours differs by as much as the published gain, by chance
     state: str = ""  # why there is nothing, in words
 
     def as_dict(self) -> dict[str, object]:
@@ -57,7 +61,7 @@ class Line:
             "against": self.item.against or None,
             "paired": None if self.paired is None else self.paired.as_dict(),
             "published_gain": self.published_gain,
-            "inside_noise": self.inside_noise,
+            "published_gain_is": self.noise,
             "state": self.state,
         }
 
@@ -111,9 +115,7 @@ def _line(item: Item, experiment: Experiment, own: Mapping[str, Trained | None],
     if other is None or not common:
         return Line(item, ours, published_gain=gain)
     variant, first = (_of(each, common) for each in (found, other))
-    noise = _noise(variant, first)
-    inside = None if gain is None or noise is None else abs(gain) <= noise
-    return Line(item, ours, compare(variant, first), gain, inside)
+    return Line(item, ours, compare(variant, first), gain, None if gain is None else _noise(gain, variant, first))
 
 
 def _of(found: Trained, seeds: Sequence[int]) -> list[float]:
@@ -121,12 +123,16 @@ def _of(found: Trained, seeds: Sequence[int]) -> list[float]:
     return [by_seed[seed] for seed in seeds]
 
 
-def _noise(variant: Sequence[float], base: Sequence[float]) -> float | None:
-    """How far apart single runs of both lie by chance: a published difference is one run less another."""
-    if len(base) < 2:
+def _noise(gain: float, variant: Sequence[float], base: Sequence[float]) -> Noise | None:
+    """A published difference is one run less another: how far apart do single runs of ours lie by chance?"""
+    seeds = len(base)
+    if seeds < 2:
         return None
-    spread = np.std(np.subtract(variant, base), ddof=1)
-    return float(stdtrit(len(base) - 1, (1 + CONFIDENCE) / 2) * spread * np.sqrt(1 + 1 / len(base)))
+    reach = stdtrit(seeds - 1, (1 + CONFIDENCE) / 2) * np.sqrt(1 + 1 / seeds)
+    if abs(gain) <= reach * np.std(np.subtract(variant, base), ddof=1):
+        return "pairs"
+    apart = np.sqrt(np.var(variant, ddof=1) + np.var(base, ddof=1))
+    return "seeds" if abs(gain) <= reach * apart else "beyond"
 
 
 def _starts_from_weights(item: Item) -> bool:

@@ -88,7 +88,7 @@ def train(wanted: Request, *, data: Path | None, device: str, display: Display |
 def outcome(wanted: Request, failed: dict[str, str]) -> list[Line]:
     """The rows asked for, with what is trained of them; short streams say nothing about published figures."""
     found = lines(wanted.experiment, wanted.seeds, wanted.dtype, wanted.cells, rows=wanted.rows, failed=failed)
-    return [replace(line, inside_noise=None) for line in found] if wanted.quick else found
+    return [replace(line, noise=None) for line in found] if wanted.quick else found
 
 
 @dataclass(frozen=True)

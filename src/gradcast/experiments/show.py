@@ -38,7 +38,8 @@ def gain(line: Line) -> str:
 
 def noise(line: Line) -> str:
     """Whether the published gain is within what single runs differ by."""
-    return {None: "", True: "noise", False: "beyond noise"}[line.inside_noise]
+    words = {"pairs": "noise of pairs", "seeds": "noise of seeds", "beyond": "beyond noise"}
+    return "" if line.noise is None else words[line.noise]
 
 
 def table(wanted: Request, found: Sequence[Line]) -> Table:

@@ -2,7 +2,6 @@
 
 import json
 import tomllib
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -150,8 +149,7 @@ def _curves(metrics: Iterator[list[Line]], tasks: int) -> Curves:
 
 
 def _whole(directory: RunDirectory, row: Row, seed: int) -> Float[np.ndarray, "rows tasks"]:
-    with warnings.catch_warnings(action="ignore"):  # numpy's, of an empty file: the sentence that follows says it
-        matrix = directory.accuracy(row.name, seed)
+    matrix = directory.accuracy(row.name, seed)
     if matrix.shape[1] != row.setting.stream.tasks:
         file = directory.seed(row.name, seed) / "accuracy.csv"
         said = f"{matrix.shape[1]} tasks where the specification says {row.setting.stream.tasks}"
