@@ -26,6 +26,7 @@ def test_rows_and_what_they_are_compared_with_are_trained(tmp_path: Path) -> Non
     assert line.ours["acc"].seeds == 3
     assert line.paired is not None
     assert line.noise is not None
+    assert line.origin.startswith("cpu, torch ")
     assert other.state == "not yet: EWC"
 
 

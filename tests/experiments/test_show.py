@@ -48,6 +48,7 @@ def test_the_table_has_a_cell_for_everything(tmp_path: Path) -> None:
     assert {row.count("|") for row in rows} == {rows[0].count("|")}
     assert rows[2].startswith("| GEM | 80.00 | 71.23 ± 1.15 | 0.0100 | 0.0123 ± 0.0050 |")
     assert "| not yet: EWC |" in rows[4]
+    assert markdown(own, "", "a GPU").endswith("\n\nTrained on a GPU.\n")
 
 
 @pytest.mark.parametrize("quick", [False, True])

@@ -33,6 +33,7 @@ class Trained:
     measures: list[Measures]
     results: list[RowResult]  # one a seed: the result its seed is part of
     cost: dict[str, float]
+    origin: str = ""  # device, version, day and commit
 
     def values(self, name: str) -> list[float]:
         """A measure of every seed, as published tables give it."""
@@ -50,6 +51,7 @@ class Line:
     published_gain: float | None = None  # published ACC less that of the row it is compared with
     noise: Noise | None = None  # what of ours differs by as much as the published gain, by chance
     state: str = ""  # why there is nothing, in words
+    origin: str = ""  # where and when it was trained
 
     def as_dict(self) -> dict[str, object]:
         """For JSON."""
@@ -63,6 +65,7 @@ class Line:
             "published_gain": self.published_gain,
             "published_gain_is": self.noise,
             "state": self.state,
+            "origin": self.origin,
         }
 
 
@@ -76,7 +79,7 @@ def trained(item: Item, seeds: Sequence[int], dtype: Arithmetic, out: Path) -> T
         return None
     results = [found[seed][1] for seed in kept]
     measures = [result.measures[result.seeds.index(seed)] for seed, result in zip(kept, results, strict=True)]
-    return Trained(kept, measures, results, _cost(found[kept[0]][0]))
+    return Trained(kept, measures, results, *_environment(found[kept[0]][0]))
 
 
 def lines(
@@ -113,9 +116,10 @@ def _line(item: Item, experiment: Experiment, own: Mapping[str, Trained | None],
     other = own.get(item.against) if base is not None else None
     common = [] if other is None else [seed for seed in found.seeds if seed in other.seeds]
     if other is None or not common:
-        return Line(item, ours, published_gain=gain)
+        return Line(item, ours, published_gain=gain, origin=found.origin)
     variant, first = (_of(each, common) for each in (found, other))
-    return Line(item, ours, compare(variant, first), gain, None if gain is None else _noise(gain, variant, first))
+    noise = None if gain is None else _noise(gain, variant, first)
+    return Line(item, ours, compare(variant, first), gain, noise, origin=found.origin)
 
 
 def _of(found: Trained, seeds: Sequence[int]) -> list[float]:
@@ -139,11 +143,15 @@ def _starts_from_weights(item: Item) -> bool:
     return item.setting is not None and bool(getattr(item.setting.model, "weights", ""))
 
 
-def _cost(place: RunDirectory) -> dict[str, float]:
+def _environment(place: RunDirectory) -> tuple[dict[str, float], str]:
+    """What a row cost, and where it comes from."""
     file = place.path / ROW / "env.json"
     try:
-        time = json.loads(file.read_text(encoding="utf-8"))["time"]
+        facts = json.loads(file.read_text(encoding="utf-8"))
+        time, commit = facts["time"], facts.get("commit")
+        day, version = str(time["started"])[:10], facts["versions"]["torch"]
     except (OSError, ValueError, KeyError) as error:
         raise GradcastError(f"{file} cannot be read ({error}); delete {place.path} and run again") from None
     names = {"milliseconds": "ms_per_labelled_image", "megabytes": "peak_gpu_memory_mb"}
-    return {name: float(time[key]) for name, key in names.items() if time.get(key) is not None}
+    cost = {name: float(time[key]) for name, key in names.items() if time.get(key) is not None}
+    return cost, f"{facts['device']}, torch {version}, {day}" + (f", commit {commit}" if commit else "")

@@ -50,11 +50,12 @@ def table(wanted: Request, found: Sequence[Line]) -> Table:
     return Table("table", heading(wanted), head, [_row(line, measures) for line in found])
 
 
-def markdown(own: Table, about: str) -> str:
-    """A heading, what to know, and the table."""
+def markdown(own: Table, about: str, origins: str = "") -> str:
+    """A heading, what to know, the table, and where its numbers come from."""
     rows = [[cell.text for cell in row] for row in own.rows]
     escaped = [[text.replace("|", "\\|") for text in row] for row in (own.head, ["---"] * len(own.head), *rows)]
-    return "\n".join([f"# {own.title}", "", about, "", *(f"| {' | '.join(row)} |" for row in escaped)]) + "\n"
+    lines = [f"# {own.title}", "", about, "", *(f"| {' | '.join(row)} |" for row in escaped)]
+    return "\n".join([*lines, *(["", f"Trained on {origins}."] if origins else [])]) + "\n"
 
 
 def save(wanted: Request, found: Sequence[Line]) -> Path:
@@ -69,7 +70,8 @@ def save(wanted: Request, found: Sequence[Line]) -> Path:
         "rows": [line.as_dict() for line in found],
     }
     write_text(place / "result.json", to_json(facts))
-    write_text(place / "table.md", markdown(own, wanted.experiment.header.about))
+    origins = "; ".join(dict.fromkeys(line.origin for line in found if line.origin))
+    write_text(place / "table.md", markdown(own, wanted.experiment.header.about, origins))
     write_text(place / "table.csv", own.csv())
     write_text(place / "table.tex", own.latex())
     return place
