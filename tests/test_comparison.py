@@ -151,6 +151,15 @@ def test_different_streams_are_not_paired(tmp_path: Path, setting: str, message:
         compare(a, b)
 
 
+def test_a_row_of_another_stream_is_left_out_where_others_can_be_compared(tmp_path: Path) -> None:
+    rows = BASE | {"predicted": [81.0, 82.0, 80.5], "random": [79.0, 81.0, 79.0]}
+    run = made(tmp_path, rows, "row.random.stream.ratio=0.5")
+    found = compare(run / "base", run)
+    assert [own.variant.name for own in found.found] == ["predicted"]
+    assert len(found.left_out) == 1
+    assert "stream.ratio is 0.5 and 1.0" in found.left_out[0]
+
+
 def test_the_same_stream_of_other_data_is_not_paired(tmp_path: Path) -> None:
     a, b = made(tmp_path, BASE), made(tmp_path, BASE, content="other", data="other")
     with pytest.raises(GradcastError, match="were trained on different data"):

@@ -119,7 +119,7 @@ def compare(first: Path, second: Path) -> Comparisons:
     if base.row is None and variant.row is not None:
         base, variant = variant, base
     results = {run: result.read(RunDirectory(run), steps=False) for run in {base.run.path, variant.run.path}}
-    pairs = _pairs(base, variant, results)
+    pairs, unequal = _comparable(_pairs(base, variant, results))
     seeds = [_common_seeds(*pair) for pair in pairs]
     raw = [
         statistics.compare([own.acc[seed] for seed in common], [against.acc[seed] for seed in common])
@@ -129,7 +129,7 @@ def compare(first: Path, second: Path) -> Comparisons:
         Comparison(*pair, common, paired)
         for pair, common, paired in zip(pairs, seeds, statistics.correct(raw), strict=True)
     ]
-    return Comparisons(found, list(dict.fromkeys(_left_out(base, variant, pairs))))
+    return Comparisons(found, list(dict.fromkeys([*unequal, *_left_out(base, variant, pairs)])))
 
 
 def locate(given: Path) -> Named:
@@ -178,6 +178,20 @@ def _pairs(base: Named, variant: Named, results: Results) -> list[Pair]:
     if not pairs:
         raise GradcastError(missing)
     return pairs
+
+
+def _comparable(pairs: Sequence[Pair]) -> tuple[list[Pair], list[str]]:
+    """The pairs that share a stream and seeds, and why others do not; an error where none does."""
+    kept, unequal = [], []
+    for pair in pairs:
+        try:
+            _common_seeds(*pair)
+            kept.append(pair)
+        except GradcastError as error:
+            unequal.append(str(error))
+    if not kept:
+        raise GradcastError(unequal[0])
+    return kept, unequal
 
 
 def _common_seeds(base: Finished, variant: Finished) -> list[int]:

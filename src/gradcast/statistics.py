@@ -108,7 +108,7 @@ def bootstrap(differences: Differences) -> Interval:
 
 def power(effect_size: float, seeds: int) -> float:
     """Chance that a paired t test, two-sided at 5 %, finds an effect of this size, with the right sign."""
-    centre = min(abs(effect_size) * math.sqrt(seeds), 20.0)  # certain from there on, and the series would fail
+    centre = min(abs(effect_size) * math.sqrt(seeds), 20.0)  # the series would fail beyond
     return float(1 - nctdtr(seeds - 1, centre, stdtrit(seeds - 1, (1 + CONFIDENCE) / 2)))
 
 

@@ -13,6 +13,8 @@ class Stopwatch:
     def __init__(self) -> None:
         self.begun = self.mark = time.perf_counter()
         self.tasks: dict[int, float] = {}  # seconds a task
+        if torch.cuda.is_available():
+            torch.cuda.reset_peak_memory_stats()  # the peak is this row's
 
     def stepped(self, step: int, task: int, metrics: Metrics) -> None:
         """A GPU is still at work then: a step alone says nothing."""

@@ -4,6 +4,7 @@ The run directory has everything; a tracker is for people who watch all their tr
 task at a time, when they leave the device.
 """
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -81,7 +82,7 @@ class WeightsAndBiases:
         """Steps and evaluations count differently, so each number brings its own count."""
         if (row, seed) not in self.runs:
             self.runs[row, seed] = self.wandb.init(
-                project="gradcast",
+                project=os.environ.get("WANDB_PROJECT", "gradcast"),
                 group=self.place.name,
                 name=f"{row}-seed-{seed}",
                 config={**self.settings.get(row, {}), "seed": seed},

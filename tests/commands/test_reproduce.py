@@ -28,7 +28,11 @@ def test_show_trains_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(["E99"], "there is no table or figure 'E99'"), (["E1", "--rows", "gem,gen"], "E1 has no row 'gen'")],
+    [
+        (["E99"], "there is no table or figure 'E99'"),
+        (["E1", "--rows", "gem,gen"], "E1 has no row 'gen'"),
+        (["list", "--quick"], "name an ID"),
+    ],
 )
 def test_bad_input(arguments: list[str], message: str, tmp_path: Path) -> None:
     found = cli("reproduce", *arguments, cwd=tmp_path)

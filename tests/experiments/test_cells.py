@@ -37,7 +37,7 @@ def test_only_missing_seeds_are_trained_and_all_are_found(tmp_path: Path) -> Non
 
 def test_a_name_says_what_decides_the_result() -> None:
     gem, predicted = setting("gem"), setting("predicted")
-    other = experiment().changed({"policy": {"p": 0.1}})
+    other = experiment().changed({"policy": {"p": 0.1}}, ["gem", "predicted"])
     assert Cell(gem).name != Cell(predicted).name != Cell(predicted, "tf32").name
     assert Cell(gem) != Cell(other.item("gem").setting or gem)
     assert Cell(gem).name == Cell(other.item("gem").setting or gem).name  # no signal, no policy
@@ -52,6 +52,16 @@ def test_seeds_that_saw_other_data_are_not_put_together(tmp_path: Path) -> None:
     file.write_text(json.dumps(json.loads(file.read_text()) | {"source": "other digits"}))
     train(cell, [1], tmp_path)
     assert cell.seeds(tmp_path) == {1}
-    file.write_text("{")
-    with pytest.raises(GradcastError, match=r"stream\.json cannot be read"):
-        cell.seeds(tmp_path)
+    for damaged in ("{", "[]", "{}"):
+        file.write_text(damaged)
+        with pytest.raises(GradcastError, match=r"stream\.json cannot be read"):
+            cell.seeds(tmp_path)
+
+
+def test_a_damaged_specification_is_named(tmp_path: Path) -> None:
+    cell = Cell(setting("gem"))
+    train(cell, [0], tmp_path)
+    (cell.directories(tmp_path)[0].path / "spec.toml").write_text("seeds = ")
+    for read in (cell.seeds, cell.results):
+        with pytest.raises(GradcastError, match=r"spec\.toml cannot be read"):
+            read(tmp_path)

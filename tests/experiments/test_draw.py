@@ -30,7 +30,7 @@ def wanted(place: Path, kind: Kind = "table", rows: list[str] = ROWS, *, quick: 
 
 def test_seeds_are_put_together_from_wherever_they_lie(place: Path) -> None:
     request = wanted(place)
-    line = outcome(request, {})[1]
+    line = next(line for line in outcome(request, {}) if line.item.name == "predicted")
     assert line.item.setting is not None
     parts = Cell(line.item.setting).results(place / "cells", steps=True)
     row = merged(line, [0, 1, 2], parts)
@@ -54,7 +54,7 @@ def test_seeds_are_put_together_from_wherever_they_lie(place: Path) -> None:
         ("curves", ["figure"]),
         ("courses", ["figure"]),
         ("scatter", ["figure"]),
-        ("matrices", ["figure", "difference-predicted", "difference-p-0.25", "difference-p-1"]),
+        ("matrices", ["figure", *(f"difference-{row}" for row in ("predicted", "p-0.25", "p-1", "ratio-1"))]),
     ],
 )
 def test_every_kind_has_its_pictures(kind: Kind, pictures: list[str], place: Path) -> None:

@@ -19,7 +19,7 @@ def test_all_parse_have_their_own_id_and_distinct_rows(name: str) -> None:
     assert found.header.id == name
     assert len(set(rows)) == len(rows)
     assert all((item.setting is None) == bool(item.needs) for item in found.items)
-    quick = found.changed({"stream": {"tasks": 3}})
+    quick = found.changed({"stream": {"tasks": 3}}, rows)
     assert all(item.setting.stream.tasks == 3 for item in quick.items if item.setting is not None)
 
 

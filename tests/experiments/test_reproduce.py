@@ -22,7 +22,8 @@ def test_rows_and_what_they_are_compared_with_are_trained(tmp_path: Path) -> Non
     wanted = request("T1", out=tmp_path, rows=["predicted", "ewc"])
     assert [item.name for item in wanted.items()] == ["gem", "predicted"]
     assert run(wanted) == {}
-    line, other = outcome(wanted, {})
+    table = {line.item.name: line for line in outcome(wanted, {})}
+    line, other = table["predicted"], table["ewc"]
     assert line.ours["acc"].seeds == 3
     assert line.paired is not None
     assert line.noise is not None
@@ -44,6 +45,9 @@ def test_settings_change_every_row_and_the_arithmetic(tmp_path: Path) -> None:
     wanted = request("T1", out=tmp_path, settings=["learner.lr=0.3", "dtype=float64"])
     assert {item.setting.learner.lr for item in wanted.items() if item.setting} == {0.3}
     assert wanted.dtype == "float64"
+    assert not wanted.comparable
+    assert wanted.folder.name == "T1-changed-float64"
+    assert request("T1", out=tmp_path, settings=["dtype=float64"]).comparable
 
 
 @pytest.mark.parametrize(
@@ -70,6 +74,35 @@ def test_a_row_that_diverges_is_an_answer_and_the_others_go_on(tmp_path: Path, m
     wanted = request("T1", out=tmp_path, rows=["predicted", "gem"], seeds=1)
     failed = run(wanted)
     assert failed.keys() == {"predicted"}
-    first, second = outcome(wanted, failed)
+    table = {line.item.name: line for line in outcome(wanted, failed)}
+    first, second = table["predicted"], table["gem"]
     assert first.state.startswith("diverged: loss or weights are not finite at step")
     assert second.ours
+
+
+def test_seeds_that_diverge_are_told_beside_those_that_did_not(tmp_path: Path) -> None:
+    wanted = request("T1", out=tmp_path, rows=["gem"], seeds=1)
+    assert run(wanted) == {}
+    more = request("T1", out=tmp_path, rows=["gem"], seeds=2)
+    line = outcome(more, {"gem": "diverged: at step 3"})[0]
+    assert line.ours["acc"].seeds == 1
+    assert line.state == "diverged: at step 3"
+
+
+def test_a_row_without_its_pool_does_not_stop_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def poor(_: str) -> Experiment:
+        return experiment(TEXT.replace("signal.alpha = 0.5", 'signal.alpha = 0.5\npool.name = "cub"'))
+
+    monkeypatch.setattr(reproduce, "load", poor)
+    wanted = request("T1", out=tmp_path, rows=["predicted", "gem"], seeds=1)
+    failed = train(wanted, data=tmp_path, device="cpu", display=None)
+    assert failed["predicted"].startswith("failed: cub is not in")
+    assert failed.keys() == {"predicted"}
+
+
+def test_cost_is_measured_one_seed_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reproduce, "load", lambda _: experiment(TEXT.replace("seeds = 3", "seeds = 2\nalone = true")))
+    wanted = request("T1", out=tmp_path, rows=["gem"])
+    assert run(wanted) == {}
+    assert len(list((tmp_path / "cells-alone").glob("digits-*"))) == 2
+    assert outcome(wanted, {})[0].ours["milliseconds"].mean > 0

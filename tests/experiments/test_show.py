@@ -6,7 +6,7 @@ import pytest
 
 from gradcast.experiments.outcome import Line
 from gradcast.experiments.reproduce import Request
-from gradcast.experiments.show import difference, gain, heading, markdown, noise, save, table
+from gradcast.experiments.show import difference, gain, heading, label, markdown, noise, save, table
 from gradcast.statistics import Interval, compare
 from tests.experiments.scene import experiment
 
@@ -17,9 +17,9 @@ OURS = {
     "fwt": Interval(0.5, 0.4, 0.6, 3),
 }
 FOUND = [
-    Line(OWN.item("gem"), OURS),
-    Line(OWN.item("predicted"), OURS, compare([71.0, 72.0], [70.0, 73.0]), 2.0, "pairs"),
-    Line(OWN.item("ewc"), {}, published_gain=-20.0, state="not yet: EWC"),
+    Line(OWN.item("gem"), OURS, OWN.item("gem").published or {}),
+    Line(OWN.item("predicted"), OURS, {"acc": 82.0}, compare([71.0, 72.0], [70.0, 73.0]), 2.0, "pairs"),
+    Line(OWN.item("ewc"), {}, {"acc": 60.0}, published_gain=-20.0, state="not yet: EWC"),
 ]
 
 
@@ -31,6 +31,15 @@ def test_the_heading_says_what_it_is_and_whether_it_counts(tmp_path: Path) -> No
     said = heading(wanted(tmp_path))
     assert said == "T1, Table: digits: 3 seeds, float32, mean ± 95 % confidence interval"
     assert heading(wanted(tmp_path, quick=True)).startswith("QUICK LOOK, not a result")
+
+
+def test_what_is_special_about_a_row_is_part_of_its_label(tmp_path: Path) -> None:
+    request = wanted(tmp_path)
+    assert label(FOUND[1], request) == "GEM + predicted"
+    assert label(FOUND[1], replace(request, seeds=[0, 1, 2, 3])) == "GEM + predicted (3 of 4 seeds)"
+    scratch = replace(FOUND[1], item=replace(FOUND[1].item, pretrained=True), published={})
+    assert label(scratch, request) == "GEM + predicted (from scratch)"
+    assert "with learner.lr=1" in heading(replace(request, settings=["learner.lr=1"]))
 
 
 def test_numbers_in_words() -> None:

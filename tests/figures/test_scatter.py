@@ -12,12 +12,14 @@ def test_the_correlation_is_pearsons_over_all_points() -> None:
     found, count = correlation(CLOUDS)
     assert found == pytest.approx(stats.pearsonr([0.1, 0.2, 0.5], [60.0, 66.0, 61.0]).statistic)
     assert count == 3
+    unknown = Cloud("unknown", [math.nan, 0.3], [60.0, math.nan])
+    assert correlation([*CLOUDS, unknown]) == (found, count)
 
 
 @pytest.mark.parametrize("clouds", [[], CLOUDS[:1], [Cloud("same", [1, 1, 1], [1, 2, 3])]])
 def test_too_few_points_or_no_spread_have_none(clouds: list[Cloud]) -> None:
     assert math.isnan(correlation(clouds)[0])
-    assert said(clouds).startswith("no correlation, n = ")
+    assert said(clouds).startswith("r is not defined, n = ")
 
 
 def test_panels_show_every_seed() -> None:
@@ -25,4 +27,4 @@ def test_panels_show_every_seed() -> None:
     left, right = figure.axes
     assert [list(line.get_xdata()) for line in left.lines] == [[0.1, 0.2], [0.5]]
     assert left.get_title(loc="left") == f"pseudo labels: {said(CLOUDS)}"
-    assert right.get_title(loc="left") == "predicted: no correlation, n = 0"
+    assert right.get_title(loc="left") == "predicted: r is not defined, n = 0"

@@ -18,14 +18,15 @@ from gradcast.commands.options import (
     ThreadsOption,
     data_folder,
 )
-from gradcast.console import ProgressDisplay
+from gradcast.console import ProgressDisplay, complain
 from gradcast.environment import keep_freed_memory, use_threads
+from gradcast.errors import BAD_INPUT, GradcastError
 from gradcast.experiments.cells import Cell
 from gradcast.experiments.draw import draw
 from gradcast.experiments.experiment import Experiment, load, names
 from gradcast.experiments.outcome import Line
-from gradcast.experiments.reproduce import Request, outcome, request, train
-from gradcast.experiments.show import difference, gain, heading, noise, save
+from gradcast.experiments.reproduce import FAILED, Request, outcome, request, train
+from gradcast.experiments.show import DIGITS, TITLES, difference, gain, heading, label, noise, save
 from gradcast.report.words import number
 from gradcast.store import to_json
 
@@ -50,6 +51,8 @@ def reproduce(
     Finished seeds are never trained again, whichever table they were trained for; --set dtype=bf16 is for GPUs.
     """
     if what == "list":
+        if rows or seeds or quick or show:
+            raise GradcastError("gradcast reproduce list takes --out, --set and --json; name an ID for the rest")
         _print_list(out, settings or [], json=json)
         return
     chosen = [name.strip() for name in rows.split(",") if name.strip()]
@@ -63,11 +66,17 @@ def reproduce(
     found = outcome(wanted, failed)
     place = save(wanted, found)
     draw(wanted, found)
+    asked = [line for line in found if not chosen or line.item.name in chosen]
     if json:
-        facts = {"id": wanted.experiment.header.id, "quick": quick, "rows": [line.as_dict() for line in found]}
+        facts = {"id": wanted.experiment.header.id, "quick": quick, "rows": [line.as_dict() for line in asked]}
         typer.echo(to_json(facts), nl=False)
     else:
-        _print(Console(), wanted, found, place)
+        _print(Console(), wanted, asked, place)
+    reasons = dict.fromkeys(reason for reason in failed.values() if reason.startswith(FAILED))
+    for reason in reasons:
+        complain(reason.removeprefix(f"{FAILED}: "))
+    if reasons:
+        raise typer.Exit(BAD_INPUT)
 
 
 def _print(console: Console, wanted: Request, found: list[Line], place: Path) -> None:
@@ -75,17 +84,21 @@ def _print(console: Console, wanted: Request, found: list[Line], place: Path) ->
     console.print(f"[dim]{escape(wanted.experiment.header.about)}")
     table = Table(box=SIMPLE_HEAD)
     table.add_column("", overflow="fold")
-    for title in ("ACC\npubl.", "\nours", "gain\npubl.", "\nours", "published\ngain is"):
+    measure = next((name for line in found for name in line.item.published or {}), "acc")  # the published one
+    digits = DIGITS[measure]
+    for title in (f"{TITLES[measure]}\npubl.", "\nours", "gain\npubl.", "\nours", "published\ngain is"):
         table.add_column(title, justify="right", no_wrap=True)
     for line in found:
-        published = line.item.published or {}
-        if line.ours:
-            cells = [number(line.ours["acc"], digits=2), gain(line), difference(line), noise(line)]
+        published = f"{line.published[measure]:.{digits}f}" if measure in line.published else ""
+        if measure in line.ours:
+            cells = [number(line.ours[measure], digits=digits), gain(line), difference(line), noise(line)]
         else:
             cells = ["[dim]" + ("not yet" if line.item.needs else line.state.partition(":")[0]), "", "", ""]
-        table.add_row(escape(line.item.label), f"{published['acc']:.2f}" if "acc" in published else "", *cells)
+        table.add_row(escape(label(line, wanted)), published, *cells)
     console.print(table)
     for line in found:
+        if line.ours and line.state:
+            console.print(f"[yellow]note:[/] {escape(f'{line.item.label}: {line.state}')}", soft_wrap=True)
         if line.paired is not None:
             base = wanted.experiment.item(line.item.against).label
             console.print(escape(f"{line.item.label} against {base}: {line.paired.verdict}"), soft_wrap=True)

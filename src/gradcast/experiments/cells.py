@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gradcast.environment import Arithmetic
-from gradcast.errors import GradcastError
+from gradcast.errors import GradcastError, told
 from gradcast.result import RowResult, read
 from gradcast.run import run
 from gradcast.shared import Display
@@ -48,12 +48,13 @@ class Cell:
         places = [RunDirectory(path) for path in sorted(out.glob(f"{self.name}-????????")) if path.is_dir()]
         finished = [place for place in places if place.finished(ROW)]
         finished.sort(key=lambda place: (place.path / ROW / "env.json").stat().st_mtime, reverse=True)
-        return [place for place in finished if _content(place) == _content(finished[0])]
+        return [place for place in finished if content(place) == content(finished[0])]
 
     def results(self, out: Path, *, steps: bool = False) -> dict[int, tuple[RunDirectory, RowResult]]:
         """Where each trained seed lies; with ``steps``, what its signal did as well."""
         found: dict[int, tuple[RunDirectory, RowResult]] = {}
         for place in self.directories(out):
+            _seeds(place)  # a damaged specification in a sentence
             (result,) = read(place, steps=steps)
             for seed in result.seeds:
                 found.setdefault(seed, (place, result))
@@ -61,7 +62,7 @@ class Cell:
 
     def seeds(self, out: Path) -> set[int]:
         """Seeds that are trained; cheaper than their results."""
-        return {seed for place in self.directories(out) for seed in place.spec.seeds}
+        return {seed for place in self.directories(out) for seed in _seeds(place)}
 
     def train(self, seeds: Sequence[int], out: Path, data: Path | None, device: str, display: Display | None) -> None:
         """The seeds that are missing."""
@@ -70,10 +71,21 @@ class Cell:
             run(self.spec(missing), out=out, data=data, device=device, display=display)
 
 
-def _content(place: RunDirectory) -> tuple[object, ...]:
+def content(place: RunDirectory) -> dict[str, object]:
+    """What was drawn to make its stream, and digests of all data, weights and code of others."""
     file = place.path / ROW / "stream.json"
     try:
         facts = json.loads(file.read_text(encoding="utf-8"))
-        return facts["source"], facts.get("pool")
-    except (OSError, ValueError, KeyError) as error:
-        raise GradcastError(f"{file} cannot be read ({error}); delete {place.path} and run again") from None
+        if not isinstance(facts, dict) or "source" not in facts:
+            raise ValueError("it does not say which data")
+    except (OSError, ValueError, RecursionError) as error:
+        raise GradcastError(f"{file} cannot be read ({told(error)}); delete {place.path} and run again") from None
+    return facts
+
+
+def _seeds(place: RunDirectory) -> list[int]:
+    try:
+        return place.spec.seeds
+    except (OSError, ValueError, RecursionError, GradcastError) as error:
+        file = place.path / "spec.toml"
+        raise GradcastError(f"{file} cannot be read ({told(error)}); delete {place.path} and run again") from None

@@ -73,7 +73,7 @@ def _sweeps(wanted: Request, found: Sequence[Line]) -> Pictures:
         base = by_name.get(lines[0].item.against)
         values = [line.item.name.removeprefix(f"{group}-") for line in lines]
         drawn.append(Sweep(group, values, [line.ours for line in lines], base.ours if base else None))
-    return {"figure": sweep_panels(drawn)} if any(line.ours for line in found) else {}
+    return {"figure": sweep_panels(drawn)} if any(line.ours for line in found if line.item.sweep) else {}
 
 
 def _matrices(wanted: Request, found: Sequence[Line]) -> Pictures:

@@ -6,7 +6,7 @@ key.
 """
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
@@ -58,6 +58,7 @@ class Header(Table):
     like: str = ""  # ID/row of another experiment: its setting is the common one
     seeds: Positive = 5
     quick: list[str] = []  # settings of a look in minutes
+    alone: bool = False  # cost is measured: one seed at a time, trained for this alone
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,6 @@ class Item:
     published: Mapping[str, float] | None = None
     pretrained: bool = False
     sweep: str = ""  # the sweep it is part of
-    value: object = None  # and its place there
 
 
 @dataclass(frozen=True)
@@ -90,13 +90,18 @@ class Experiment:
         known = [item.name for item in self.items]
         raise GradcastError(f"{self.header.id} has no row {name!r}{nearest(name, known)}")
 
-    def changed(self, settings: Mapping[str, Any]) -> "Experiment":
-        """The same with some keys changed in every row."""
-        return replace(self, items=tuple(replace(item, setting=_with(item.setting, settings)) for item in self.items))
+    def changed(self, settings: Mapping[str, Any], rows: Container[str]) -> "Experiment":
+        """The same with some keys changed in these rows."""
+        return replace(self, items=tuple(_with(item, settings) if item.name in rows else item for item in self.items))
 
 
-def _with(setting: Setting | None, changes: Mapping[str, Any]) -> Setting | None:
-    return None if setting is None else _parsed(setting.model_dump(), [dict(changes)])[0]
+def _with(item: Item, changes: Mapping[str, Any]) -> Item:
+    if item.setting is None or not changes:
+        return item
+    try:
+        return replace(item, setting=_parsed(item.setting.model_dump(), [dict(changes)])[0])
+    except GradcastError as error:
+        raise GradcastError(f"the row {item.name!r} cannot be changed so: {str(error).partition(': ')[2]}") from None
 
 
 def names() -> list[str]:
@@ -158,7 +163,7 @@ def _sweep(sweep: SweepTable, common: Mapping[str, Any], items: list[Item]) -> l
     return [
         Item(f"{sweep.name}-{_word(value)}", f"{sweep.label} {_said(value)}", setting,
              f"{sweep.against}-{_word(value)}" if paired else sweep.against,
-             published=figures, sweep=sweep.name, value=value)
+             published=figures, sweep=sweep.name)
         for value, setting, figures in zip(sweep.values, settings, published, strict=True)
     ]  # fmt: skip
 

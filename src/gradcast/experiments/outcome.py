@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -10,11 +10,10 @@ import numpy as np
 from scipy.special import stdtrit
 
 from gradcast.environment import Arithmetic
-from gradcast.errors import GradcastError
-from gradcast.experiments.cells import ROW, Cell
+from gradcast.errors import GradcastError, told
+from gradcast.experiments.cells import ROW, Cell, content
 from gradcast.experiments.experiment import Experiment, Item
 from gradcast.measures import Measures
-from gradcast.result import RowResult
 from gradcast.statistics import CONFIDENCE, Interval, Paired, compare, correct, interval
 from gradcast.store import RunDirectory
 
@@ -31,9 +30,9 @@ class Trained:
 
     seeds: list[int]
     measures: list[Measures]
-    results: list[RowResult]  # one a seed: the result its seed is part of
     cost: dict[str, float]
     origin: str = ""  # device, version, day and commit
+    source: object = None  # digest of the labelled images
 
     def values(self, name: str) -> list[float]:
         """A measure of every seed, as published tables give it."""
@@ -47,6 +46,7 @@ class Line:
 
     item: Item
     ours: Mapping[str, Interval]  # empty where nothing is trained
+    published: Mapping[str, float] = field(default_factory=dict)  # of the same kind of network
     paired: Paired | None = None  # against the row it is compared with, over the seeds both have
     published_gain: float | None = None  # published ACC less that of the row it is compared with
     noise: Noise | None = None  # what of ours differs by as much as the published gain, by chance
@@ -58,7 +58,7 @@ class Line:
         return {
             "name": self.item.name,
             "label": self.item.label,
-            "published": dict(self.item.published or {}),
+            "published": dict(self.published),
             "ours": {name: asdict(value) for name, value in self.ours.items()},
             "against": self.item.against or None,
             "paired": None if self.paired is None else self.paired.as_dict(),
@@ -79,7 +79,9 @@ def trained(item: Item, seeds: Sequence[int], dtype: Arithmetic, out: Path) -> T
         return None
     results = [found[seed][1] for seed in kept]
     measures = [result.measures[result.seeds.index(seed)] for seed, result in zip(kept, results, strict=True)]
-    return Trained(kept, measures, results, *_environment(found[kept[0]][0]))
+    places = list({found[seed][0].path: found[seed][0] for seed in kept}.values())
+    costs, origins = zip(*map(_environment, places), strict=True)
+    return Trained(kept, measures, costs[0], "; ".join(dict.fromkeys(origins)), content(places[0])["source"])
 
 
 def lines(
@@ -88,38 +90,35 @@ def lines(
     dtype: Arithmetic,
     out: Path,
     *,
-    rows: Sequence[str] = (),
     failed: Mapping[str, str] | None = None,
 ) -> list[Line]:
-    """Every row (or those named), with what is trained of it; p-values are corrected for their number."""
-    items = [experiment.item(name) for name in rows] if rows else list(experiment.items)
-    needed = {item.name for item in items} | {item.against for item in items if item.against}
-    own = {name: trained(experiment.item(name), seeds, dtype, out) for name in needed}
-    found = [_line(item, experiment, own, (failed or {}).get(item.name, "")) for item in items]
+    """Every row, with what is trained of it; p-values are corrected for their number."""
+    own = {item.name: trained(item, seeds, dtype, out) for item in experiment.items}
+    found = [_line(item, experiment, own, (failed or {}).get(item.name, "")) for item in experiment.items]
     corrected = iter(correct([line.paired for line in found if line.paired is not None]))
     return [line if line.paired is None else replace(line, paired=next(corrected)) for line in found]
 
 
 def _line(item: Item, experiment: Experiment, own: Mapping[str, Trained | None], failure: str) -> Line:
     base = experiment.item(item.against) if item.against else None
-    comparable = not item.pretrained or _starts_from_weights(item)
-    figures = item.published if comparable else None
+    figures = (item.published or {}) if not item.pretrained or _starts_from_weights(item) else {}
     gain = None
-    if base is not None and figures and base.published and "acc" in figures:
+    if base is not None and base.published and "acc" in figures:
         gain = round(figures["acc"] - base.published["acc"], 6)
     found = own[item.name]
     if found is None:
         state = f"not yet: {item.needs}" if item.needs else failure or "not run"
-        return Line(item, {}, published_gain=gain, state=state)
+        return Line(item, {}, figures, published_gain=gain, state=state)
     ours = {name: interval(found.values(name)) for name in MEASURES}
     ours |= {name: Interval(value, -np.inf, np.inf, 1) for name, value in found.cost.items()}
     other = own.get(item.against) if base is not None else None
-    common = [] if other is None else [seed for seed in found.seeds if seed in other.seeds]
+    same = other is not None and other.source == found.source
+    common = [seed for seed in found.seeds if other is not None and same and seed in other.seeds]
     if other is None or not common:
-        return Line(item, ours, published_gain=gain, origin=found.origin)
+        return Line(item, ours, figures, published_gain=gain, state=failure, origin=found.origin)
     variant, first = (_of(each, common) for each in (found, other))
     noise = None if gain is None else _noise(gain, variant, first)
-    return Line(item, ours, compare(variant, first), gain, noise, origin=found.origin)
+    return Line(item, ours, figures, compare(variant, first), gain, noise, failure, found.origin)
 
 
 def _of(found: Trained, seeds: Sequence[int]) -> list[float]:
@@ -132,11 +131,17 @@ def _noise(gain: float, variant: Sequence[float], base: Sequence[float]) -> Nois
     seeds = len(base)
     if seeds < 2:
         return None
-    reach = stdtrit(seeds - 1, (1 + CONFIDENCE) / 2) * np.sqrt(1 + 1 / seeds)
-    if abs(gain) <= reach * np.std(np.subtract(variant, base), ddof=1):
+    if abs(gain) <= _reach(seeds - 1) * np.std(np.subtract(variant, base), ddof=1):
         return "pairs"
-    apart = np.sqrt(np.var(variant, ddof=1) + np.var(base, ddof=1))
-    return "seeds" if abs(gain) <= reach * apart else "beyond"
+    variances = np.var([variant, base], axis=1, ddof=1)
+    total = variances.sum()
+    freedom = (seeds - 1) * total**2 / (variances**2).sum() if total else seeds - 1  # Welch's
+    return "seeds" if abs(gain) <= _reach(freedom) * np.sqrt(total) else "beyond"
+
+
+def _reach(freedom: float) -> float:
+    """How many standard deviations from zero 95 % of single differences lie."""
+    return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
 
 
 def _starts_from_weights(item: Item) -> bool:
@@ -150,8 +155,9 @@ def _environment(place: RunDirectory) -> tuple[dict[str, float], str]:
         facts = json.loads(file.read_text(encoding="utf-8"))
         time, commit = facts["time"], facts.get("commit")
         day, version = str(time["started"])[:10], facts["versions"]["torch"]
-    except (OSError, ValueError, KeyError) as error:
-        raise GradcastError(f"{file} cannot be read ({error}); delete {place.path} and run again") from None
+        device = facts["device"]
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise GradcastError(f"{file} cannot be read ({told(error)}); delete {place.path} and run again") from None
     names = {"milliseconds": "ms_per_labelled_image", "megabytes": "peak_gpu_memory_mb"}
     cost = {name: float(time[key]) for name, key in names.items() if time.get(key) is not None}
-    return cost, f"{facts['device']}, torch {version}, {day}" + (f", commit {commit}" if commit else "")
+    return cost, f"{device}, torch {version}, {day}" + (f", commit {commit}" if commit else "")

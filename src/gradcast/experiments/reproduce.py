@@ -15,6 +15,7 @@ from gradcast.shared import Display
 from gradcast.spec import Spec
 
 QUICK_SEEDS = 2
+DTYPE: Arithmetic = Spec.model_fields["dtype"].default
 
 
 @dataclass(frozen=True)
@@ -27,16 +28,23 @@ class Request:
     out: Path
     rows: list[str] = field(default_factory=list)  # none: all
     quick: bool = False
+    settings: list[str] = field(default_factory=list)  # what the caller changed, but for the arithmetic
 
     @property
     def cells(self) -> Path:
-        """The folder of all trained settings."""
-        return self.out / "cells"
+        """The folder of all trained settings; rows whose cost is measured are trained for that alone."""
+        return self.out / ("cells-alone" if self.experiment.header.alone else "cells")
 
     @property
     def folder(self) -> Path:
-        """Where table and figure go; quick looks never take the place of results."""
-        return self.out / f"{self.experiment.header.id}{'-quick' if self.quick else ''}"
+        """Where table and figure go; what is no result never takes the place of one."""
+        parts = [self.experiment.header.id, *(["quick"] if self.quick else []), *(["changed"] if self.settings else [])]
+        return self.out / "-".join([*parts, *([] if self.dtype == DTYPE else [self.dtype])])
+
+    @property
+    def comparable(self) -> bool:
+        """Whether published figures are of the same settings."""
+        return not self.quick and not self.settings
 
     def items(self) -> list[Item]:
         """Rows to train: those asked for and those they are compared with, as far as they can be run."""
@@ -55,13 +63,13 @@ def request(
     quick: bool = False,
     settings: Sequence[str] = (),
 ) -> Request:
-    """What was asked for, checked; ``settings`` change every row, ``dtype`` among them."""
+    """What was asked for, checked; ``settings`` change every row that is asked for, ``dtype`` the arithmetic."""
     experiment = load(name)
     count = seeds or (QUICK_SEEDS if quick else experiment.header.seeds)
     changes: dict[str, Any] = {}
     for setting in [*(experiment.header.quick if quick else ()), *settings]:
         changes = specfile.assign(changes, setting)
-    dtype = changes.pop("dtype", Spec.model_fields["dtype"].default)
+    dtype = changes.pop("dtype", DTYPE)
     if dtype not in get_args(Arithmetic):
         raise GradcastError(f"dtype = {dtype!r} is not valid; it must be {' or '.join(get_args(Arithmetic))}")
     unknown = changes.keys() - specfile.TABLES
@@ -69,26 +77,37 @@ def request(
         raise GradcastError(f"--set {min(unknown)!r} is not a setting of a row; use dtype or TABLE.KEY=VALUE")
     for row in rows:
         experiment.item(row)
-    return Request(experiment.changed(changes), list(range(count)), dtype, out, list(rows), quick)
+    own = [setting for setting in settings if not setting.startswith("dtype")]
+    asked = Request(experiment, list(range(count)), dtype, out, list(rows), quick, own)
+    return replace(asked, experiment=experiment.changed(changes, {item.name for item in asked.items()}))
+
+
+FAILED = "failed"
 
 
 def train(wanted: Request, *, data: Path | None, device: str, display: Display | None) -> dict[str, str]:
-    """Every missing seed of every row; says of rows that diverged where they did."""
+    """Every missing seed of every row; says of rows that diverged or could not be trained why."""
     failed = {}
+    groups = [[seed] for seed in wanted.seeds] if wanted.experiment.header.alone else [wanted.seeds]
     for item in wanted.items():
         assert item.setting is not None
         shown = None if display is None else Named(display, item.label)
         try:
-            Cell(item.setting, wanted.dtype).train(wanted.seeds, wanted.cells, data, device, shown)
+            for seeds in groups:
+                Cell(item.setting, wanted.dtype).train(seeds, wanted.cells, data, device, shown)
         except Diverged as error:
             failed[item.name] = f"diverged: {error}"
+        except GradcastError as error:  # a pool that is not there; other rows may have theirs
+            failed[item.name] = f"{FAILED}: {error}"
     return failed
 
 
 def outcome(wanted: Request, failed: dict[str, str]) -> list[Line]:
-    """The rows asked for, with what is trained of them; short streams say nothing about published figures."""
-    found = lines(wanted.experiment, wanted.seeds, wanted.dtype, wanted.cells, rows=wanted.rows, failed=failed)
-    return [replace(line, noise=None) for line in found] if wanted.quick else found
+    """All rows, with what is trained of them; other settings say nothing about published figures."""
+    found = lines(wanted.experiment, wanted.seeds, wanted.dtype, wanted.cells, failed=failed)
+    if wanted.comparable:
+        return found
+    return [replace(line, noise=None) for line in found if not wanted.rows or line.item.name in wanted.rows]
 
 
 @dataclass(frozen=True)

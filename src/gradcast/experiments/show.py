@@ -9,18 +9,28 @@ from gradcast.report.tables import Cell, Table, estimate
 from gradcast.report.words import number
 from gradcast.store import to_json, write_text
 
-DIGITS = {"acc": 2, "bwt": 4, "fwt": 4, "milliseconds": 3, "megabytes": 0}
-TITLES = {"acc": "ACC (%)", "bwt": "BWT", "fwt": "FWT", "milliseconds": "ms an image", "megabytes": "MB"}
+ERRORS = {"svhn": "error (%), SVHN", "cifar_10": "error (%), CIFAR-10", "cifar_100": "error (%), CIFAR-100"}
+TITLES = {"acc": "ACC (%)", "bwt": "BWT", "fwt": "FWT", "milliseconds": "ms an image", "megabytes": "MB"} | ERRORS
+DIGITS = dict.fromkeys(TITLES, 2) | {"bwt": 4, "fwt": 4, "milliseconds": 3, "megabytes": 0}
 
 
 def heading(wanted: Request) -> str:
     """What this is, and how much it can be trusted."""
     header, seeds = wanted.experiment.header, len(wanted.seeds)
     quick = "QUICK LOOK, not a result: short streams. " if wanted.quick else ""
+    changed = f" with {', '.join(wanted.settings)}" if wanted.settings else ""
     return (
-        f"{quick}{header.id}, {header.title}: {seeds} seed{'s' if seeds > 1 else ''}, {wanted.dtype}, "
+        f"{quick}{header.id}, {header.title}{changed}: {seeds} seed{'s' if seeds > 1 else ''}, {wanted.dtype}, "
         "mean ± 95 % confidence interval"
     )
+
+
+def label(line: Line, wanted: Request) -> str:
+    """A row's name, and what is special about it."""
+    seeds = line.ours["acc"].seeds if line.ours else 0
+    notes = ["from scratch"] if line.item.pretrained and not line.published else []
+    notes += [f"{seeds} of {len(wanted.seeds)} seeds"] if 0 < seeds < len(wanted.seeds) else []
+    return line.item.label + (f" ({', '.join(notes)})" if notes else "")
 
 
 def difference(line: Line) -> str:
@@ -47,7 +57,7 @@ def table(wanted: Request, found: Sequence[Line]) -> Table:
     measures = [name for name in TITLES if _shown(name, found)]
     head = ["", *(f"{TITLES[name]} {whose}" for name in measures for whose in ("published", "ours"))]
     head += ["gain published", "gain ours", "published gain is"]
-    return Table("table", heading(wanted), head, [_row(line, measures) for line in found])
+    return Table("table", heading(wanted), head, [_row(line, measures, label(line, wanted)) for line in found])
 
 
 def markdown(own: Table, about: str, origins: str = "") -> str:
@@ -65,6 +75,7 @@ def save(wanted: Request, found: Sequence[Line]) -> Path:
     facts = {
         "id": wanted.experiment.header.id,
         "quick": wanted.quick,
+        "settings": wanted.settings,
         "dtype": wanted.dtype,
         "seeds": wanted.seeds,
         "rows": [line.as_dict() for line in found],
@@ -78,15 +89,15 @@ def save(wanted: Request, found: Sequence[Line]) -> Path:
 
 
 def _shown(name: str, found: Sequence[Line]) -> bool:
-    """Published measures, and the usual ones."""
-    return name in MEASURES or any(name in (line.item.published or {}) for line in found)
+    """Published measures, and the usual ones where we have them."""
+    ours = name in MEASURES and any(name in line.ours for line in found)
+    return ours or any(name in (line.item.published or {}) for line in found)
 
 
-def _row(line: Line, measures: Sequence[str]) -> list[Cell]:
-    published = line.item.published or {}
-    cells = [Cell(line.item.label)]
+def _row(line: Line, measures: Sequence[str], name_of_row: str) -> list[Cell]:
+    cells = [Cell(name_of_row)]
     for name in measures:
-        value = published.get(name)
+        value = line.published.get(name)
         cells.append(Cell() if value is None else Cell(f"{value:.{DIGITS[name]}f}", value))
         cells.append(estimate(line.ours.get(name), digits=DIGITS[name]))
     if not line.ours:

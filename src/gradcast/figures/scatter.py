@@ -47,13 +47,15 @@ def scatter_panels(panels: Sequence[tuple[str, Sequence[Cloud]]], across: str, u
 def said(clouds: Sequence[Cloud]) -> str:
     """The correlation in words."""
     found, count = correlation(clouds)
-    return f"no correlation, n = {count}" if math.isnan(found) else f"r = {found:.2f}, n = {count}"
+    return f"r is not defined, n = {count}" if math.isnan(found) else f"r = {found:.2f}, n = {count}"
 
 
 def correlation(clouds: Sequence[Cloud]) -> tuple[float, int]:
     """Pearson's over all points, and their number; not a number where nothing varies or there are fewer than three."""
     x = np.concatenate([np.empty(0), *(np.asarray(cloud.x, dtype=float) for cloud in clouds)])
     y = np.concatenate([np.empty(0), *(np.asarray(cloud.y, dtype=float) for cloud in clouds)])
+    known = np.isfinite(x) & np.isfinite(y)  # a seed may have drawn no unlabelled batch
+    x, y = x[known], y[known]
     if len(x) < 3 or not np.ptp(x) or not np.ptp(y):
         return math.nan, len(x)
     return float(np.corrcoef(x, y)[0, 1]), len(x)

@@ -64,7 +64,10 @@ def _differences(results: Sequence[RowResult]) -> list[str]:
             rows.append(
                 [result.label, number(found.difference, digits=2), f"{found.t_test:.3f}", f"{found.wilcoxon:.3f}"]
             )
-    return _table(["", "points", "p (paired t)", "p (Wilcoxon)"], rows) if rows else ["One row, nothing to compare."]
+    if not rows:
+        return ["One row, nothing to compare."]
+    several = ["", "p-values are not corrected; verdicts are, for their number (Holm)."] if len(rows) > 1 else []
+    return [*_table(["", "points", "p (paired t)", "p (Wilcoxon)"], rows), *several]
 
 
 def _diagnostics(results: Sequence[RowResult]) -> list[str]:
