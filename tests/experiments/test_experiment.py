@@ -9,7 +9,7 @@ TABLES, FIGURES = [f"E{n}" for n in range(1, 12)], [f"F{n}" for n in range(6, 13
 
 def test_every_published_table_and_figure_and_the_controls_are_there() -> None:
     assert names() == [*TABLES, "C", *FIGURES]
-    assert sum(len(load(name).items) for name in names()) == 363
+    assert sum(len(load(name).items) for name in names()) == 375
 
 
 @pytest.mark.parametrize("name", [*TABLES, "C", *FIGURES])
@@ -38,6 +38,17 @@ def test_rows_have_published_constants() -> None:
         "effnet-dcl-predicted": ("dcl", 0.35, 0.005, 2.0, [128, 32]),
     }
     assert rows["resnet-gem-predicted"].published == {"acc": 68.74, "bwt": 0.0619, "fwt": 0.0055}
+
+
+def test_scaled_controls_have_the_length_of_the_predicted_rows() -> None:
+    found = {item.name: item.setting for item in load("C").items if "pl-true" in item.name}
+    lengths = {name: setting.signal.alpha for name, setting in found.items()}  # type: ignore[union-attr]
+    assert lengths == {
+        "mnist-r-1-pl-true": 0.001,
+        "mnist-r-p-pl-true": 0.001,
+        "icifar-1-pl-true": 0.005,
+        "icifar-p-pl-true": 0.005,
+    }
 
 
 def test_a_row_is_the_common_setting_and_what_differs() -> None:

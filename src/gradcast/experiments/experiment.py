@@ -185,7 +185,7 @@ def _parsed(common: Mapping[str, Any], rows: list[dict[str, Any]]) -> list[Setti
 def _word(value: object) -> str:
     """A value as part of a name."""
     parts = value if isinstance(value, list) else [value]
-    return "-".join(f"{part:g}" if isinstance(part, float) else str(part) for part in parts) or "linear"
+    return "-".join(f"{part:g}" if isinstance(part, float) else str(part).lower() for part in parts) or "linear"
 
 
 def _said(value: object) -> str:
