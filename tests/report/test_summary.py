@@ -54,6 +54,14 @@ def test_what_cannot_be_said_is_said(run: Run, tmp_path: Path) -> None:
     assert findings(replace(run, results=[run.results[0], unequal]))[0].sentence.startswith("not compared")
 
 
+def test_a_base_that_waits_for_the_others_says_so(tmp_path: Path) -> None:
+    partial = copy_of_run(tmp_path / "digits-3")
+    for row in ("predicted", "random"):
+        unfinish(partial, row, lines=1)
+    (found,) = findings(read_run(partial.path))
+    assert found.sentence == "the other rows are not finished yet"
+
+
 def test_counts(run: Run, tmp_path: Path) -> None:
     assert counts([run]) == "1 run, 3 rows of 3 seeds, all finished."
     partial = copy_of_run(tmp_path / "digits-2")

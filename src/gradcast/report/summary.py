@@ -60,7 +60,8 @@ def findings(run: Run) -> list[Finding]:
         return [Finding("open", "", f"nothing is compared, for the first row, {run.spec.rows[0].label}, is missing")]
     others = [own for own in run.results if own is not base]
     if not others:
-        return [Finding("open", base.label, "one row, nothing to compare it with")]
+        alone = "the other rows are not finished yet" if run.unfinished else "one row, nothing to compare it with"
+        return [Finding("open", base.label, alone)]
     return [
         Finding("open", own.label, UNEQUAL)
         if own.paired is None
