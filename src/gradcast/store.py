@@ -172,12 +172,13 @@ class Recorder:
                 for (step, task, _), numbers in zip(self.pending, values[:, replica].tolist(), strict=True):
                     known = _known(keys, numbers)
                     file.write(json.dumps({"step": step, "task": task} | known) + "\n")
-                    self._track(self.seeds[replica], step, {k: v for k, v in known.items() if isinstance(v, float)})
+                    self._track(self.seeds[replica], step, known)
         self.pending = []
 
-    def _track(self, seed: int, step: int, values: Mapping[str, float]) -> None:
+    def _track(self, seed: int, step: int, values: Mapping[str, float | str]) -> None:
+        """Infinities, which are words here, are not for curves."""
         for tracker in self.trackers:
-            tracker.scalars(self.row, seed, step, values)
+            tracker.scalars(self.row, seed, step, {k: v for k, v in values.items() if isinstance(v, float)})
 
 
 def _known(keys: Sequence[str], numbers: Sequence[float]) -> dict[str, float | str]:

@@ -15,6 +15,7 @@ from gradcast.figures.matrices import accuracy_matrices, difference, difference_
 from gradcast.figures.scatter import Cloud, scatter_panels
 from gradcast.figures.style import save_png, svg
 from gradcast.figures.sweeps import Sweep, sweep_panels
+from gradcast.report.progress import over_seen_tasks
 from gradcast.result import COURSES, RowResult, course
 from gradcast.store import write_text
 
@@ -104,8 +105,7 @@ def _curves(wanted: Request, found: Sequence[Line]) -> Pictures:
             values = np.stack([course(own, name, tasks) for own in lines])
             if not np.isnan(values).all():
                 numbers[name].append(Curve(row.label, place, values))
-        seen = [100 * row.matrices[:, done, :done].mean(1) for done in range(1, tasks + 1)]
-        numbers["acc"].append(Curve(row.label, place, np.stack(seen, 1)))
+        numbers["acc"].append(Curve(row.label, place, np.stack([over_seen_tasks(own) for own in row.matrices])))
     titles = {
         "loss": "training loss",
         "acc": "mean accuracy over tasks seen (%)",
