@@ -17,7 +17,7 @@ A signal only adds to g and a learner only rewrites g, so every learner takes ev
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -83,6 +83,8 @@ class Labelled:
 class Learner(Protocol):
     """A continual learner: what it remembers and what it does to the gradient; as it stands, nothing."""
 
+    remembers: ClassVar[tuple[str, ...]] = ()
+
     def prepare(self, model: Replicas, batch: Batch) -> None:
         """On the host, before anything else: write memories, count steps."""
         return
@@ -111,6 +113,8 @@ class Learner(Protocol):
 @runtime_checkable
 class Signal(Protocol):
     """What turns unlabelled images into a gradient; as it stands, one that draws and learns nothing."""
+
+    remembers: ClassVar[tuple[str, ...]] = ()
 
     def networks(self) -> Sequence[Replicas]:
         """Further networks that it trains."""

@@ -1,12 +1,14 @@
 """The episodic memory: a ring of the last samples of every task."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from gradcast.core import Batch
+from gradcast.passes.kept import Which
 
 
 @dataclass(frozen=True)
@@ -16,6 +18,7 @@ class Past:
     x: Float[Tensor, "r k m *shape"]
     y: Int[Tensor, "r k m"]
     tasks: Int[Tensor, " k"]
+    which: Which = (0, 0)  # task under way, place among its past: while that is the same, so are the memories
 
 
 class TaskMemory:
@@ -24,6 +27,8 @@ class TaskMemory:
     One write pointer serves all tasks and is not reset between them; a batch that reaches the end of the ring is cut
     there and the rest of it is not stored. Rows never written are never read.
     """
+
+    remembers: ClassVar[tuple[str, ...]] = ("pointer", "order", "written", "seen")
 
     def __init__(self, tasks: int, size: int) -> None:
         self.size = size
@@ -41,9 +46,7 @@ class TaskMemory:
     def write(self, batch: Batch) -> None:
         """Store as much of the batch as fits before the end of the ring."""
         if self.x is None or self.y is None:
-            replicas, tasks = len(batch.x), len(self.written)
-            self.x = batch.x.new_zeros(replicas, tasks, self.size, *batch.x.shape[2:])
-            self.y = batch.y.new_zeros(replicas, tasks, self.size)
+            self.x, self.y = self._room(batch.x), self._room(batch.y)
         if batch.task not in self.order:
             self.order.append(batch.task)
         count = min(batch.x.shape[1], self.size - self.pointer)
@@ -56,8 +59,24 @@ class TaskMemory:
     def past(self, task: int) -> list[Past]:
         """Memories of all tasks but this one, in order of appearance; they stand still while the task lasts."""
         if self._past is None or self._past[0] != task:
-            self._past = (task, [self._gather(run) for run in self._runs(task)])
+            self._past = (task, [self._gather(run, (task, place)) for place, run in enumerate(self._runs(task))])
         return self._past[1]
+
+    @property
+    def seen(self) -> tuple[Tensor, Tensor] | None:
+        """The memories of tasks that have any, in order of appearance."""
+        return None if self.x is None or self.y is None else (self.x[:, self.order], self.y[:, self.order])
+
+    @seen.setter
+    def seen(self, known: tuple[Tensor, Tensor] | None) -> None:
+        self.x = self.y = self._past = None
+        if known is not None:
+            self.x, self.y = (self._room(part[:, 0]) for part in known)
+            self.x[:, self.order], self.y[:, self.order] = known
+
+    def _room(self, batch: Shaped[Tensor, "r b *shape"]) -> Shaped[Tensor, "r tasks size *shape"]:
+        """For samples like these."""
+        return batch.new_zeros(len(batch), len(self.written), self.size, *batch.shape[2:])
 
     def _runs(self, task: int) -> list[list[int]]:
         """Past tasks, cut where the number of filled rows changes."""
@@ -71,7 +90,7 @@ class TaskMemory:
                 runs.append([earlier])
         return runs
 
-    def _gather(self, run: list[int]) -> Past:
+    def _gather(self, run: list[int], which: Which) -> Past:
         assert self.x is not None
         assert self.y is not None
         tasks = torch.tensor(run, device=self.x.device)
@@ -79,8 +98,8 @@ class TaskMemory:
             tasks_of = slice(
                 run[0], run[-1] + 1
             )  # for one replica no copy, for several one a task instead of one a step
-            return Past(self.x[:, tasks_of].contiguous(), self.y[:, tasks_of].contiguous(), tasks)
+            return Past(self.x[:, tasks_of].contiguous(), self.y[:, tasks_of].contiguous(), tasks, which)
         rows = [self.written[task].nonzero().squeeze(1).to(self.x.device) for task in run]
         x = torch.stack([self.x[:, task, row] for task, row in zip(run, rows, strict=True)], dim=1)
         y = torch.stack([self.y[:, task, row] for task, row in zip(run, rows, strict=True)], dim=1)
-        return Past(x, y, tasks)
+        return Past(x, y, tasks, which)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain
-from typing import Literal, TypedDict, Unpack
+from typing import ClassVar, Literal, TypedDict, Unpack
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -20,7 +20,7 @@ from gradcast.networks.featured import PREFIX, Featured
 from gradcast.passes import folded, one_by_one
 from gradcast.passes.choice import choose, only_linear
 from gradcast.passes.factors import Factor, Factors
-from gradcast.passes.kept import Kept
+from gradcast.passes.kept import Kept, Which
 from gradcast.passes.noise import Chance
 from gradcast.passes.trial import Outputs
 from gradcast.stacking import Pieces, stacked_weights, trained
@@ -36,6 +36,8 @@ class Replicas:
     ``theta`` is the truth; each parameter is a view of it, so that learners and signals see one flat gradient a
     replica. Weights and buffers keep their place in memory: every update is made in place.
     """
+
+    remembers: ClassVar[tuple[str, ...]] = ("theta", "buffers", "chance", "kept")  # weights before what follows them
 
     def __init__(
         self,
@@ -63,7 +65,7 @@ class Replicas:
         self.theta, self.buffers = stacked_weights(modules, device, dtype)
         self.outputs: Outputs | None = None  # how passes are computed; known when the first images come
         self.featured_outputs: Outputs | None = None  # the same where features are asked for
-        self.kept: Kept | None = None
+        self.kept = Kept(self.theta)
         self.linear = False  # only linear layers have weights, and the device is the host
 
     @property
@@ -138,10 +140,10 @@ class Replicas:
         changed: Bool[Tensor, " r"] | None = None,
     ) -> None:
         """Plain SGD; ``made_of`` says what the gradient is made of, but for the replicas where it was ``changed``."""
-        kept = self.kept if self.kept is not None and self.kept.version == self.theta._version else None
+        current = self.kept.current
         self.theta.sub_(gradient, alpha=lr)
-        if kept is not None:
-            kept.move(self.theta, lr, made_of, changed)
+        if current:
+            self.kept.move(lr, made_of, changed)
 
     def recall(
         self,
@@ -149,21 +151,22 @@ class Replicas:
         y: Int[Tensor, "r k m"],
         tasks: Int[Tensor, " k"],
         *,
+        which: Which | None = None,
         statistics: Statistics = "update",
     ) -> PastGradients:
         """Gradient of each past task's mean loss on its memories, all tasks in one pass.
 
         Each task is normalised by its own batch statistics (unless ``frozen``); updated running statistics end where
-        passes one after another, in the order of ``tasks``, would have left them.
+        passes one after another, in the order of ``tasks``, would have left them. Memories that are the same ``which``
+        as in the step before cost less.
         """
         self._train(statistics != "frozen")
-        kept = self.kept if self.kept is not None and self.kept.holds(x, self.theta) else None
         with self._statistics(_updating(statistics, None, self.theta)) as buffers:
-            outputs, backward = self._pass(x.to(self.inner), buffers, None if kept is None else kept.factors.first)
+            outputs, backward = self._pass(x.to(self.inner), buffers, self.kept.first(which))
         z = self.heads.columns_at(outputs, tasks.unsqueeze(1))
         found = backward(z, cross_entropy(z.detach(), y)[1])
         if found.factors is not None:
-            self.kept = Kept(x, found.factors, self.theta._version, 0 if kept is None else kept.age + 1)
+            self.kept.renew(which, found.factors)
         return found
 
     @torch.no_grad()

@@ -1,6 +1,7 @@
 """One training step: the only place where learner and signal meet."""
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -22,6 +23,7 @@ class Step:
     The order of the passes (memories, labelled, unlabelled) is behaviour: BatchNorm's running statistics see it.
     """
 
+    remembers: ClassVar[tuple[str, ...]] = ("count", "model", "learner", "signal")
     model: Replicas
     learner: Learner
     lr: float

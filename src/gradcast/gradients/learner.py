@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -52,6 +52,8 @@ class GradientLearner(nn.Module):
         tau: "batch" scales by the mean row norm of the true gradient, "per_sample" by each row's own.
         replicas: leading axes, () for one learner.
     """
+
+    remembers: ClassVar[tuple[str, ...]] = ("weights", "biases", "optimizer", "length")
 
     def __init__(
         self,

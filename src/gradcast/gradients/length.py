@@ -1,6 +1,6 @@
 """How long a signal's logit gradients are, beside those that labels give."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float
@@ -18,6 +18,8 @@ class Length:
 
     ``of="batch"`` takes their mean, ``"per_sample"`` each row's own.
     """
+
+    remembers: ClassVar[tuple[str, ...]] = ("tau",)
 
     def __init__(self, alpha: float, of: Tau = "batch") -> None:
         self.alpha, self.of = alpha, of

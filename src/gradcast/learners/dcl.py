@@ -1,6 +1,6 @@
 """Direction concentration learning: GEM with one more constraint, from where the weights have been."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float
@@ -18,6 +18,8 @@ class ReferenceDirection:
     zeros, which constrains nothing); from the third on the displacement counts. ``interval=0`` renews only at a new
     task. All released code uses ``w - w_ref`` (sign +1); the published description suggests the opposite (sign -1).
     """
+
+    remembers: ClassVar[tuple[str, ...]] = ("task", "count", "reference", "renewing")
 
     def __init__(self, interval: int, sign: Literal[1, -1] = 1) -> None:
         self.interval, self.sign = interval, sign

@@ -1,6 +1,7 @@
 """Experience replay: every labelled batch is joined by random images from a reservoir of earlier ones."""
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from gradcast.core import Batch, Learner, Replay
 from gradcast.replicas import Replicas
@@ -11,6 +12,7 @@ from gradcast.reservoir import Reservoir
 class Er(Learner):
     """The loss is the mean over the batch and ``count`` replayed images; nothing is done to the gradient."""
 
+    remembers: ClassVar[tuple[str, ...]] = ("memory",)
     memory: Reservoir
     count: int = 10
     drawn: Replay | None = field(default=None, init=False)

@@ -1,7 +1,7 @@
 """Gradient episodic memory: no step may raise the loss on the memories of a past task."""
 
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float
@@ -17,6 +17,8 @@ from gradcast.replicas import Replicas, Statistics
 @runtime_checkable
 class Direction(Protocol):
     """One more row among GEM's constraints."""
+
+    remembers: ClassVar[tuple[str, ...]] = ()
 
     def prepare(self, model: Replicas, task: int) -> None:
         """A step of this task is coming."""
@@ -35,6 +37,7 @@ class Direction(Protocol):
 class Gem(Learner):
     """Projects the gradient on the cone of the past tasks' memory gradients (see ``gradients/cone.py``)."""
 
+    remembers: ClassVar[tuple[str, ...]] = ("memory", "direction")
     memory: TaskMemory
     margin: float = 0.5
     qp_eps: float = 0.0
@@ -51,7 +54,8 @@ class Gem(Learner):
     def begin(self, model: Replicas, batch: Batch) -> None:
         """Take every earlier task's memory gradient, before the labelled pass."""
         self.past = [
-            model.recall(past.x, past.y, past.tasks, statistics=self.batchnorm) for past in self.memory.past(batch.task)
+            model.recall(past.x, past.y, past.tasks, which=past.which, statistics=self.batchnorm)
+            for past in self.memory.past(batch.task)
         ]
         if self.direction is not None:
             row = self.direction.row(model)

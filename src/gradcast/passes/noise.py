@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float
@@ -18,6 +18,8 @@ DROPOUTS = (dropout, *WHOLE_CHANNELS)
 
 class Noise:
     """One generator a replica, on the network's device."""
+
+    remembers: ClassVar[tuple[str, ...]] = ("drawn",)
 
     def __init__(self, generators: Sequence[torch.Generator]) -> None:
         self.generators = list(generators)
@@ -56,6 +58,8 @@ class Chance:
     Every step's are derived from seed and step, so they depend neither on the replicas beside nor on how many numbers
     an earlier step took: a replica that sits an unlabelled batch out has none to make up for.
     """
+
+    remembers: ClassVar[tuple[str, ...]] = ("labelled", "unlabelled")
 
     def __init__(self, seeds: Sequence[int], device: torch.device, purpose: str = "") -> None:
         self.seeds, self.purpose = list(seeds), purpose  # networks of other purposes have other numbers

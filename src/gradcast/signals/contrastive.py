@@ -1,5 +1,7 @@
 """The signal *contrastive*: two views of an image shall look alike to the features, views of others shall not."""
 
+from typing import ClassVar
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -13,6 +15,8 @@ from gradcast.signals.head import Head
 
 class Contrastive(Signal):
     """Gradient of ``weight`` times the normalised temperature-scaled cross entropy of SimCLR."""
+
+    remembers: ClassVar[tuple[str, ...]] = ("head",)
 
     def __init__(self, head: Head, *, temperature: float, weight: float) -> None:
         self.head, self.temperature, self.weight = head, temperature, weight

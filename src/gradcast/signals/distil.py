@@ -1,5 +1,7 @@
 """The signal *distil*: on the pool, the heads of past tasks shall say what they said before this task began."""
 
+from typing import ClassVar
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -14,6 +16,8 @@ class Distil(Signal):
 
     Both networks normalise with statistics of the batch: running ones are those of other images.
     """
+
+    remembers: ClassVar[tuple[str, ...]] = ("task", "before")
 
     def __init__(self, *, weight: float, temperature: float) -> None:
         self.weight, self.temperature = weight, temperature

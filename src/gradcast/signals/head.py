@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import ClassVar
 
 import torch
 from jaxtyping import Bool, Float
@@ -16,6 +17,8 @@ from gradcast.replicas import Replicas, Statistics
 
 class Head:
     """Linear layers with ReLU between them; plain SGD."""
+
+    remembers: ClassVar[tuple[str, ...]] = ("weights",)
 
     def __init__(self, sizes: Sequence[int], seeds: Sequence[int], name: str, like: Tensor, *, lr: float) -> None:
         self.lr = lr

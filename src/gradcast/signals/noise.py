@@ -1,7 +1,7 @@
 """The signal *noise*: random numbers in place of the logit gradient. A control for everything that has a direction."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float
@@ -18,6 +18,8 @@ Distribution = Literal["normal", "uniform"]  # of unit variance; from -1 to 1
 
 class Noise(Signal):
     """Fresh numbers for every image; with a length, rows are brought to it, without one they stay as drawn."""
+
+    remembers: ClassVar[tuple[str, ...]] = ("generators", "length")
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -48,6 +48,8 @@ class Draws:
     The pool is shuffled without replacement and cycled. A batch that reaches the end of a pass goes on with the next
     shuffle, so that every batch is full and replicas stay together.
     """
+
+    remembers: ClassVar[tuple[str, ...]] = ("coins", "shuffles", "generators", "queues", "step")
 
     def __init__(self, pool: Pool, policy: Policy, seeds: Sequence[int], views: Views | None = None) -> None:
         self.pool, self.policy, self.views = pool, policy, views or Views()

@@ -1,6 +1,6 @@
 """The signal *predicted*: h's guess of the logit gradient, back-propagated through the unlabelled images."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float
@@ -16,6 +16,8 @@ Directions = Literal["learned", "frozen"]  # h as published; h as it was initial
 
 class Predicted(Signal):
     """Trains a gradient learner on every labelled batch and lets it stand in where labels are missing."""
+
+    remembers: ClassVar[tuple[str, ...]] = ("learner",)
 
     def __init__(self, learner: GradientLearner, *, directions: Directions = "learned") -> None:
         self.learner, self.directions = learner, directions

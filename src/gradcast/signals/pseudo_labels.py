@@ -1,6 +1,7 @@
 """The signals *one-hot* and *soft*: a second network, trained on labels alone, says what the unlabelled images are."""
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -20,6 +21,8 @@ class PseudoLabels(Signal):
     learning rate, is not protected from forgetting, and answers with running statistics. With a length, the rows of
     the logit gradient are brought to it.
     """
+
+    remembers: ClassVar[tuple[str, ...]] = ("teacher", "length")
 
     def __init__(self, teacher: Replicas, *, soft: bool, weight: float = 1.0, length: Length | None = None) -> None:
         self.teacher, self.soft, self.weight, self.length = teacher, soft, weight, length

@@ -1,6 +1,7 @@
 """The signal *rotation*: by how many quarter turns was the image turned?"""
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import torch
 from jaxtyping import Int
@@ -17,6 +18,8 @@ from gradcast.signals.head import Head
 
 class Rotation(Signal):
     """Gradient of ``weight`` times the cross entropy of four answers."""
+
+    remembers: ClassVar[tuple[str, ...]] = ("head", "generators")
 
     def __init__(self, head: Head, *, weight: float, generators: Sequence[torch.Generator]) -> None:
         self.head, self.weight, self.generators = head, weight, list(generators)
