@@ -9,7 +9,7 @@ import typer
 import gradcast
 from gradcast.commands import bench, compare, data, report, reproduce, run, verify, watch
 from gradcast.console import complain
-from gradcast.errors import BAD_INPUT, GradcastError
+from gradcast.errors import BAD_INPUT, GradcastError, Stopped
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -56,6 +56,9 @@ def main() -> None:
     except GradcastError as error:
         complain(str(error))
         sys.exit(BAD_INPUT)
+    except Stopped as stopped:
+        typer.echo(str(stopped), err=True)
+        sys.exit(stopped.code)
     except OSError as error:
         unwritable = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, errno.ENOTDIR)
         remedy = "; free some space or choose another place with --out" if unwritable else ""

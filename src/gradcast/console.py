@@ -76,9 +76,11 @@ class ProgressDisplay:
 
         return moved
 
-    def row(self, label: str, steps: int) -> "RowProgress":
-        """A bar for a row."""
-        return RowProgress(self.progress, self.progress.add_task(escape(label), total=steps, note=""))
+    def row(self, label: str, steps: int, done: int = 0) -> "RowProgress":
+        """A bar for a row; one that goes on says so."""
+        if done:
+            self.console.print(f"[dim]{escape(label)}: goes on after step {done}")
+        return RowProgress(self.progress, self.progress.add_task(escape(label), total=steps, completed=done, note=""))
 
     def skipped(self, label: str) -> None:
         """Say that the row needs no run."""

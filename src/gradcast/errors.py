@@ -18,3 +18,16 @@ def told(error: BaseException) -> str:
     """The first line of somebody else's error, to be quoted in a sentence of ours; its kind where it says nothing."""
     lines = str(error).strip().splitlines()
     return lines[0][:200] if lines else type(error).__name__
+
+
+class Stopped(BaseException):
+    """A signal asked a run to stop, and it did; no Exception, so that nobody who catches mistakes goes on."""
+
+    def __init__(self, signal: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.signal = signal
+
+    @property
+    def code(self) -> int:
+        """The exit code, as shells have it."""
+        return 128 + self.signal

@@ -1,7 +1,8 @@
 """The only loop: a stream, step by step, with an evaluation of all tasks before it and after each task."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -9,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from gradcast.capture import fastest
-from gradcast.core import Metrics
+from gradcast.core import Batch, Metrics
 from gradcast.errors import Diverged
 from gradcast.evaluate import Evaluator
 from gradcast.signals.policy import Draws
@@ -37,6 +38,32 @@ class Observer(Protocol):
 
 
 @dataclass(frozen=True)
+class Position:
+    """Where a run stands: before a step, with every evaluation up to there done."""
+
+    task: int = 0
+    batches: int = 0  # of the task, done
+    steps: int = 0  # in all
+
+
+@runtime_checkable
+class Keeper(Protocol):
+    """Who keeps what a run would need to go on later."""
+
+    def begin(self) -> Position | None:
+        """Everything is as it was there; None: from the beginning."""
+        ...
+
+    def due(self, steps: int) -> bool:
+        """Whether to save before this step."""
+        ...
+
+    def save(self, position: Position) -> None:
+        """The run stands there."""
+        ...
+
+
+@dataclass(frozen=True)
 class Loop:
     """Everything one run of R seeds needs."""
 
@@ -48,21 +75,20 @@ class Loop:
     epochs: int
     draws: Draws | None = None
 
-    def run(self, observers: Sequence[Observer]) -> None:
-        """Train on all tasks once in order."""
-        model, advance, count = self.step.model, fastest(self.step), 0
-        unchecked: list[tuple[int, Tensor]] = []
-        self._evaluate(0, observers)
-        for task in range(len(self.stream.tasks)):
-            batches = self.stream.batches(
-                task,
-                self.seeds,
-                batch=self.batch,
-                epochs=self.epochs,
-                device=model.theta.device,
-                dtype=model.theta.dtype,
-            )
-            for batch in batches:
+    def run(self, observers: Sequence[Observer], keeper: Keeper | None = None) -> None:
+        """Train on all tasks once in order, from where the keeper says."""
+        advance, unchecked = fastest(self.step), list[tuple[int, Tensor]]()
+        start = None if keeper is None else keeper.begin()
+        if start is None:
+            self._evaluate(0, observers)
+            start = Position()
+        count, last = start.steps, len(self.stream.tasks) - 1
+        for task in range(start.task, last + 1):
+            done = start.batches if task == start.task else 0
+            for number, batch in enumerate(islice(self._batches(task), done, None), done):
+                if keeper is not None and keeper.due(count):
+                    self._check(unchecked, task)
+                    keeper.save(Position(task, number, count))
                 unlabelled = self.draws.next() if self.draws is not None else None
                 metrics = advance(batch, unlabelled)
                 unchecked.append((count, metrics.pop("finite")))
@@ -75,6 +101,14 @@ class Loop:
             for observer in observers:
                 observer.trained(task)
             self._evaluate(task + 1, observers)
+            if keeper is not None and task < last:
+                keeper.save(Position(task + 1, 0, count))
+
+    def _batches(self, task: int) -> Iterator[Batch]:
+        theta = self.step.model.theta
+        return self.stream.batches(
+            task, self.seeds, batch=self.batch, epochs=self.epochs, device=theta.device, dtype=theta.dtype
+        )
 
     def _evaluate(self, tasks_done: int, observers: Sequence[Observer]) -> None:
         accuracy = self.evaluator(self.step.model).cpu()

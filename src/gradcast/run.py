@@ -5,8 +5,7 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,9 @@ import numpy as np
 import torch
 
 from gradcast import build, environment, specfile
+from gradcast.checkpoint import Checkpoints, Saving
+from gradcast.checkpoint.attempt import Attempt
+from gradcast.checkpoint.stop import Stop
 from gradcast.data.cache import Cache, default_cache
 from gradcast.data.images import Pixels, Source
 from gradcast.data.load import Shelf, default_data, untracked
@@ -21,13 +23,12 @@ from gradcast.data.own import pixels
 from gradcast.errors import GradcastError, told
 from gradcast.feasible import check
 from gradcast.grouping import together
-from gradcast.loop import Loop, Observer
+from gradcast.loop import Loop, Observer, Position
 from gradcast.report import write_report
 from gradcast.result import RowResult, read
 from gradcast.shared import Display, Shared
 from gradcast.signals.named import NoSignalSpec
 from gradcast.spec import Row, Spec
-from gradcast.stopwatch import Stopwatch
 from gradcast.store import Recorder, RunDirectory, to_json, write_text
 from gradcast.trackers import Tracker
 
@@ -42,11 +43,13 @@ def run(
     pool: np.ndarray | torch.Tensor | None = None,
     display: Display | None = None,
     trackers: Sequence[Tracker] = (),
+    saving: Saving | None = None,
 ) -> tuple[RunDirectory, list[RowResult]]:
     """Train what is missing, write result, report and figure, and return where they are and what they say.
 
     ``data`` is the folder of datasets ($GRADCAST_DATA, else ./data). ``source`` (see ``own_data``) and ``pool``
     (images of any accepted form) take the place of what the specification names. ``trackers`` hear of every number.
+    ``saving`` says how often checkpoints are written. SIGINT and SIGTERM end a run after a step and a checkpoint.
     """
     images = None if pool is None else pixels(pool)
     spec = _with_own_data(spec, source, images)
@@ -59,14 +62,17 @@ def run(
         for row in spec.rows:
             check(row.setting, shared.stream(row.setting)[0])
     _warn_of_idle_signals(spec, shared)
+    saving, stop = saving or Saving(), Stop()
+    if saving.start == "resume":
+        _need_checkpoint(RunDirectory.named(Path(out), spec, json.dumps(content)), spec)
     directory = RunDirectory.create(Path(out), spec, json.dumps(content))
-    with directory.locked():
+    with directory.locked(), stop.listening():
         for tracker in trackers:
             tracker.begin(directory.path, {row.name: row.setting.model_dump() for row in spec.rows})
         try:
             for row in spec.rows:
                 if not directory.finished(row.name):
-                    train(spec, row, directory, shared, trackers)
+                    train(spec, row, directory, shared, trackers, saving, stop)
                 elif display is not None:
                     display.skipped(row.label)
         finally:  # what is finished is reported, whatever happened to the rest
@@ -77,6 +83,15 @@ def run(
                 write_text(directory.path / "result.json", to_json([result.as_dict() for result in results]))
                 write_report(directory, results)
     return directory, results
+
+
+def _need_checkpoint(directory: RunDirectory, spec: Spec) -> None:
+    """Somebody who asks for the rest of a run would be surprised by a whole one."""
+    unfinished = [row.name for row in spec.rows if not directory.finished(row.name)]
+    if not any(Attempt.earlier(directory, name, spec.seeds) for name in unfinished):
+        raise GradcastError(
+            f"there is no unfinished run of this specification in {directory.path}; run it without --resume"
+        )
 
 
 def _warn_of_idle_signals(spec: Spec, shared: Shared) -> None:
@@ -107,35 +122,52 @@ def _with_own_data(spec: Spec, source: Source | None, images: Pixels | None) -> 
     return spec
 
 
-def train(spec: Spec, row: Row, directory: RunDirectory, shared: Shared, trackers: Sequence[Tracker] = ()) -> None:
-    """One row, as many seeds at once as memory holds, recorded as it goes."""
+def train(
+    spec: Spec,
+    row: Row,
+    directory: RunDirectory,
+    shared: Shared,
+    trackers: Sequence[Tracker] = (),
+    saving: Saving | None = None,
+    stop: Stop | None = None,
+) -> None:
+    """One row, as many seeds at once as memory holds, recorded as it goes, from where an earlier attempt stopped."""
+    saving, stop, folder, place = saving or Saving(), stop or Stop(), directory.path / row.name, shared.place
     stream, evaluator = shared.stream(row.setting)
+    attempt = None if saving.start == "fresh" else Attempt.earlier(directory, row.name, spec.seeds)
     with _enough_memory(len(spec.seeds)):
-        groups = together(row.setting, stream, spec.seeds, shared.place)
-        loops = (
-            build.loop(row.setting, stream, evaluator, shared.pool(row.setting), group, shared.place)
-            for group in groups
-        )
-        first = next(loops)
-    directory.start(row.name, spec.seeds)
+        groups = together(row.setting, stream, spec.seeds, place) if attempt is None else attempt.groups
+        left = [group for group in groups if attempt is None or not directory.trained(row.name, group)]
+        loops = (build.loop(row.setting, stream, evaluator, shared.pool(row.setting), group, place) for group in left)
+        first = list(islice(loops, 1))
+    attempt = attempt or Attempt.begin(directory, row.name, groups)
     directory.stream(row.name, {**stream.describe(), **shared.content(row.setting)})
-    watch = Stopwatch()
-    observers: list[Observer] = [watch]
-    if shared.display is not None:
-        observers.append(shared.display.row(row.label, len(groups) * stream.length(first.batch, first.epochs)))
-    started = datetime.now(UTC).isoformat(timespec="seconds")
-    for loop in chain([first], loops):
+    facts, watch = environment.describe(place.device), attempt.watch()
+    steps, observers = stream.length(row.setting.stream.batch, row.setting.stream.epochs), list[Observer]([watch])
+    for index, loop in enumerate(chain(first, loops), len(groups) - len(left)):
         recorder = Recorder(directory, row.name, loop.seeds, trackers)
+        parts = {"step": loop.step, "draws": loop.draws, "recorder": recorder, "watch": watch}
+        keeper = Checkpoints(
+            folder, saving, stop, seeds=groups[index], parts=parts, log=recorder, facts=facts, device=place.device
+        )
+        if keeper.position is None:
+            directory.clear(row.name, loop.seeds)
+        if shared.display is not None and len(observers) == 1:
+            done = index * steps + (keeper.position or Position()).steps
+            observers.append(shared.display.row(row.label, len(groups) * steps, done))
         try:
             with _enough_memory(len(loop.seeds)):
-                loop.run([recorder, *observers])
+                loop.run([recorder, *observers], keeper)
         finally:
             recorder.flush()
+            keeper.close()
         for replica, seed in enumerate(loop.seeds):
             directory.weights(row.name, seed, _weights(loop, replica))
+        attempt.group_done(folder, watch)
     images = len(spec.seeds) * row.setting.stream.epochs * sum(map(stream.count, range(len(stream.tasks))))
-    time_taken = {"started": started, "seeds_at_once": len(groups[0])} | watch.as_dict(images)
-    directory.finish(row.name, environment.describe(shared.place.device) | {"time": time_taken})
+    time_taken = {"started": attempt.started, "seeds_at_once": len(groups[0])} | watch.as_dict(images)
+    directory.finish(row.name, facts | {"time": time_taken})
+    attempt.finish(folder)
 
 
 @contextmanager

@@ -23,8 +23,8 @@ class Display(Protocol):
         """A long loop before training."""
         ...
 
-    def row(self, label: str, steps: int) -> Observer:
-        """A row begins; the observer hears of its steps."""
+    def row(self, label: str, steps: int, done: int = 0) -> Observer:
+        """A row begins, or goes on after so many steps; the observer hears of its steps."""
         ...
 
     def skipped(self, label: str) -> None:

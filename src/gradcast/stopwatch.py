@@ -1,6 +1,7 @@
 """How long training takes, evaluations left out."""
 
 import time
+from typing import ClassVar
 
 import torch
 
@@ -10,11 +11,24 @@ from gradcast.core import Metrics
 class Stopwatch:
     """Time from the end of an evaluation to the last step before the next one; groups of seeds add up."""
 
+    remembers: ClassVar[tuple[str, ...]] = ("tasks", "taken")
+
     def __init__(self) -> None:
         self.begun = self.mark = time.perf_counter()
         self.tasks: dict[int, float] = {}  # seconds a task
         if torch.cuda.is_available():
             torch.cuda.reset_peak_memory_stats()  # the peak is this row's
+
+    @property
+    def taken(self) -> tuple[float, float]:
+        """Seconds in all, and since the latest evaluation."""
+        now = time.perf_counter()
+        return now - self.begun, now - self.mark
+
+    @taken.setter
+    def taken(self, seconds: tuple[float, float]) -> None:
+        now = time.perf_counter()
+        self.begun, self.mark = (now - each for each in seconds)
 
     def stepped(self, step: int, task: int, metrics: Metrics) -> None:
         """A GPU is still at work then: a step alone says nothing."""

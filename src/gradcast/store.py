@@ -2,6 +2,7 @@
 
 spec.toml                                                     what was asked for, all defaults spelled out
 ROW/stream.json                                               what was drawn to make the tasks
+ROW/groups.json  checkpoint-N.safetensors                     while the row trains: seeds at once, state after N steps
 ROW/seed-N/metrics.jsonl  accuracy.csv  weights.safetensors   one replica
 ROW/env.json                                                  versions, device, commit, times; marks the row as finished
 result.json  report.md  accuracy-matrix.png  signal.png       made from the above, as are report.html and report-files
@@ -19,6 +20,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -43,13 +45,18 @@ class RunDirectory:
         self.path = path
 
     @classmethod
+    def named(cls, out: Path, spec: Spec, content: str = "") -> "RunDirectory":
+        """The directory of this specification and content of data below ``out``, whether it is there or not."""
+        digest = hashlib.blake2b((dump(spec) + content).encode(), digest_size=4).hexdigest()
+        return cls(out / f"{spec.name}-{digest}")
+
+    @classmethod
     def create(cls, out: Path, spec: Spec, content: str = "") -> "RunDirectory":
         """The directory of this specification and content of data below ``out``, made if it is not there."""
-        text = dump(spec)
-        path = out / f"{spec.name}-{hashlib.blake2b((text + content).encode(), digest_size=4).hexdigest()}"
-        path.mkdir(parents=True, exist_ok=True)
-        write_text(path / "spec.toml", text)
-        return cls(path)
+        made = cls.named(out, spec, content)
+        made.path.mkdir(parents=True, exist_ok=True)
+        write_text(made.path / "spec.toml", dump(spec))
+        return made
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -79,8 +86,17 @@ class RunDirectory:
     def start(self, row: str, seeds: Sequence[int]) -> None:
         """Empty directories for a row; what an interrupted attempt left is removed."""
         shutil.rmtree(self.path / row, ignore_errors=True)
+        self.clear(row, seeds)
+
+    def clear(self, row: str, seeds: Sequence[int]) -> None:
+        """Empty directories for some seeds of it."""
         for seed in seeds:
+            shutil.rmtree(self.seed(row, seed), ignore_errors=True)
             self.seed(row, seed).mkdir(parents=True)
+
+    def trained(self, row: str, seeds: Sequence[int]) -> bool:
+        """Whether all these seeds have their final weights."""
+        return all((self.seed(row, seed) / "weights.safetensors").is_file() for seed in seeds)
 
     def finish(self, row: str, facts: Mapping[str, object]) -> None:
         """Mark the row as complete and say where that happened."""
@@ -89,9 +105,13 @@ class RunDirectory:
     def weights(self, row: str, seed: int, tensors: Mapping[str, Tensor]) -> None:
         """Final weights of one replica under the network's own names."""
         path = self.seed(row, seed) / "weights.safetensors"
+        temporary = path.with_name(path.name + ".tmp")
         try:
-            save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path)
-        except SafetensorError as error:
+            save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, temporary)
+            with open(temporary, "rb") as file:
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except (SafetensorError, OSError) as error:
             raise GradcastError(
                 f"{path} cannot be written ({error}); free some space or choose another --out"
             ) from None
@@ -132,12 +152,36 @@ def _damaged(file: Path, error: Exception) -> GradcastError:
 class Recorder:
     """Writes the metrics and accuracies of one row while it trains; numbers leave the device once a task."""
 
+    remembers: ClassVar[tuple[str, ...]] = ("written",)
+
     def __init__(
         self, directory: RunDirectory, row: str, seeds: Sequence[int], trackers: Sequence[Tracker] = ()
     ) -> None:
         self.row, self.seeds, self.trackers = row, seeds, trackers
         self.places = [directory.seed(row, seed) for seed in seeds]
         self.pending: list[tuple[int, int, Metrics]] = []
+
+    @property
+    def files(self) -> list[Path]:
+        """What it writes, as far as it is there."""
+        names = ("metrics.jsonl", "accuracy.csv")
+        return [place / name for place in self.places for name in names if (place / name).is_file()]
+
+    @property
+    def written(self) -> dict[str, int]:
+        """The length of every file, with all that is known so far."""
+        self.flush()
+        return {f"{file.parent.name}/{file.name}": file.stat().st_size for file in self.files}
+
+    @written.setter
+    def written(self, lengths: dict[str, int]) -> None:
+        """Cut the files back to where they were."""
+        row = self.places[0].parent
+        for file in {*self.files, *(row / name for name in lengths)}:
+            length = lengths.get(f"{file.parent.name}/{file.name}", 0)
+            if not file.is_file() or file.stat().st_size < length:
+                raise GradcastError(f"{file} is shorter than its checkpoint says; start over with --fresh")
+            os.truncate(file, length)
 
     def stepped(self, step: int, task: int, metrics: Metrics) -> None:
         """Keep the step's numbers until the next write."""

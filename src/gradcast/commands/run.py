@@ -1,7 +1,7 @@
 """``gradcast run`` and ``gradcast presets``."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -9,6 +9,7 @@ from rich.table import Table
 
 from gradcast import specfile
 from gradcast.advice import advice
+from gradcast.checkpoint import Saving
 from gradcast.commands.options import (
     DataOption,
     DeviceOption,
@@ -20,6 +21,7 @@ from gradcast.commands.options import (
 )
 from gradcast.console import ProgressDisplay, print_results
 from gradcast.environment import keep_freed_memory, use_threads
+from gradcast.errors import GradcastError
 from gradcast.result import RowResult
 from gradcast.run import run as run_spec
 from gradcast.store import RunDirectory, to_json
@@ -39,25 +41,36 @@ def run(
     log: Annotated[
         list[str] | None, typer.Option("--log", help="tensorboard or wandb: send the numbers there as well")
     ] = None,
+    checkpoint_minutes: Annotated[
+        float, typer.Option(min=0, help="minutes between checkpoints; 0: only at the end of every task")
+    ] = 10.0,
+    checkpoint_steps: Annotated[int | None, typer.Option(min=1, help="steps between checkpoints")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="go on with an unfinished run, or fail")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="start unfinished rows over")] = False,
     json: JsonOption = False,
     show: Annotated[bool, typer.Option("--show", help="print the complete specification and train nothing")] = False,
 ) -> None:
     """Train every row of a specification over paired seeds and say whether unlabelled data helped.
 
-    A finished row is never trained again: the same command prints its stored result.
+    A finished row is never trained again: the same command prints its stored result. An unfinished one goes on from
+    its newest checkpoint, to the same bytes.
     """
     chosen = settings or []
     spec = specfile.load(what, [*chosen, f"seeds={list(range(seeds))}"] if seeds else chosen)
     if show:
         typer.echo(specfile.dump(spec), nl=False)
         return
+    if resume and fresh:
+        raise GradcastError("--resume goes on with an unfinished run and --fresh starts it over; leave one out")
+    start: Literal["auto", "resume", "fresh"] = "resume" if resume else "fresh" if fresh else "auto"
+    saving = Saving(checkpoint_minutes, checkpoint_steps, start)
     trackers = [tracker(name) for name in log or []]
     use_threads(threads)
     keep_freed_memory()
     errors = Console(stderr=True)
     with ProgressDisplay(errors) as display:
         directory, results = run_spec(
-            spec, out=out, data=data_folder(data), device=device, display=display, trackers=trackers
+            spec, out=out, data=data_folder(data), device=device, display=display, trackers=trackers, saving=saving
         )
     _print(directory, results, json=json)
 

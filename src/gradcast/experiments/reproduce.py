@@ -122,9 +122,9 @@ class Named:
         """As the display does."""
         return self.display.track
 
-    def row(self, label: str, steps: int) -> Any:  # noqa: ANN401 -- whatever observer the display makes
+    def row(self, label: str, steps: int, done: int = 0) -> Any:  # noqa: ANN401 -- whatever observer the display makes
         """The row begins, under its own name."""
-        return self.display.row(self.label, steps)
+        return self.display.row(self.label, steps, done)
 
     def skipped(self, label: str) -> None:
         """Not worth a word: tables share rows all the time."""
