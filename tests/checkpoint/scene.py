@@ -99,10 +99,10 @@ class Scene:
 
     def with_cuts(self, spec: Spec, place: str, chance: random.Random) -> dict[str, bytes]:
         """The same, cut off twice at random, with checkpoints every few steps."""
-        saving = Saving(0, chance.randint(1, 4))
+        saving, setting = Saving(0, chance.randint(1, 4)), spec.rows[0].setting
+        half = self.shared.stream(setting)[0].length(setting.stream.batch, setting.stream.epochs) // 2
         for _ in range(2):
-            found = self.train(spec, place, saving, chance.randint(3, STEPS - 8))
-            assert found is None
+            assert self.train(spec, place, saving, chance.randint(1, half - 1)) is None
         done = self.train(spec, place, saving)
         assert done is not None
         return done

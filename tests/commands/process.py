@@ -15,6 +15,12 @@ def cli(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedP
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120, env=env)
 
 
+def started(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
+    """The same, under way."""
+    command = [sys.executable, "-m", "gradcast", *arguments]
+    return subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
 def small(*more: str) -> list[str]:
     """Settings of a run of less than a second."""
     return [part for setting in (*SMALL, *more) for part in ("--set", setting)]

@@ -1,9 +1,13 @@
 import json
+import signal
+import subprocess
+import time
 from pathlib import Path
 
 from PIL import Image
 
-from tests.commands.process import cli, small
+from gradcast.checkpoint import file
+from tests.commands.process import cli, small, started
 
 
 def test_run_prints_table_verdict_and_place_then_is_not_repeated(tmp_path: Path) -> None:
@@ -48,3 +52,56 @@ def test_show_prints_a_specification_that_runs_as_it_is(tmp_path: Path) -> None:
 def test_presets_are_listed(tmp_path: Path) -> None:
     listed = cli("presets", cwd=tmp_path).stdout
     assert all(name in listed for name in ("digits", "mnist-r", "mnist-p"))
+
+
+LONG = ("run", *small("stream.epochs=200"), "--seeds", "2", "--device", "cpu", "--threads", "1")
+
+
+def begun(cwd: Path, after: int) -> subprocess.Popen[str]:
+    """A run in its own process that has written a checkpoint later than ``after`` steps."""
+    process, limit = started(*LONG, "--checkpoint-steps", "20", cwd=cwd), time.monotonic() + 60
+    while latest(cwd) <= after:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < limit
+        time.sleep(0.02)
+    return process
+
+
+def latest(cwd: Path) -> int:
+    """Steps of the newest checkpoint, which is whole; -1 before there is any."""
+    found = [path for row in cwd.glob("runs/*/base") for path in file.files(row)]
+    return int(found[0].stem.partition("-")[2]) if found else -1
+
+
+def test_signals_stop_a_run_with_a_checkpoint_and_nobody_else_may_write(tmp_path: Path) -> None:
+    first = begun(tmp_path, -1)
+    second = cli(*LONG, cwd=tmp_path)
+    assert second.returncode == 2
+    assert "another process is writing runs/digits-" in second.stderr
+    first.send_signal(signal.SIGINT)
+    _, said = first.communicate(timeout=60)
+    assert first.returncode == 130
+    steps = latest(tmp_path)
+    assert (
+        said.splitlines()[-1] == f"stopped before step {steps}, checkpoint written; the same command goes on from there"
+    )
+    again = begun(tmp_path, steps)
+    for _ in range(3):  # the later ones meet the checkpoint being written
+        again.send_signal(signal.SIGTERM)
+        time.sleep(0.005)
+    _, said = again.communicate(timeout=60)
+    assert again.returncode == 143
+    assert f"GEM: goes on after step {steps}" in said
+    (row,) = tmp_path.glob("runs/*/base")
+    content = file.read(file.files(row)[0])
+    assert content.facts["position"][2] == latest(tmp_path) > steps
+
+
+def test_resume_needs_something_to_go_on_with(tmp_path: Path) -> None:
+    found = cli("run", *small(), "--resume", cwd=tmp_path)
+    assert found.returncode == 2
+    assert "there is no unfinished run of this specification in runs/digits-" in found.stderr
+    assert not (tmp_path / "runs").exists()
+    both = cli("run", *small(), "--resume", "--fresh", cwd=tmp_path)
+    assert both.returncode == 2
+    assert "leave one out" in both.stderr

@@ -1,0 +1,67 @@
+"""Trains rows in processes of their own and kills them: run as a program, it prints what came of it as JSON.
+
+The package is imported once; every attempt is a fork. Arguments: a folder, and kills for each learner.
+"""
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+from gradcast.checkpoint.keeper import Saving
+from gradcast.spec import Spec
+from tests.checkpoint.scene import ROW, Scene, results, tiny
+
+LEARNERS = {"finetune": "rotation", "gem": "predicted", "dcl": "distil", "er": "noise"}
+
+
+def attempt(scene: Scene, spec: Spec, place: str) -> int:
+    """A process that trains the row to its end, unless somebody kills it."""
+    child = os.fork()
+    if child == 0:
+        with scene.directory(spec, place).locked():
+            scene.train(spec, place, Saving(0, 3))
+        os._exit(0)
+    return child
+
+
+def killed(child: int, after: float) -> bool:
+    """Whether the process was still at work then."""
+    time.sleep(after)
+    os.kill(child, signal.SIGKILL)
+    return os.WIFSIGNALED(os.waitpid(child, 0)[1])
+
+
+def trial(scene: Scene, learner: str, kills: int, chance: random.Random) -> dict[str, object]:
+    """An uninterrupted row, and one that is killed again and again."""
+    spec = tiny(f"learner.name={learner}", f"signal.name={LEARNERS[learner]}", "stream.samples=60", "stream.epochs=3")
+    begun = time.monotonic()
+    os.waitpid(attempt(scene, spec, "whole"), 0)
+    whole, seconds = results(scene.directory(spec, "whole").path / ROW), time.monotonic() - begun
+    done, round_, resumed, same = 0, 0, 0, []
+    while done < kills:
+        place = f"{learner}-{round_}"
+        round_ += 1
+        row = scene.directory(spec, place).path / ROW
+        while done < kills and killed(attempt(scene, spec, place), chance.uniform(0.0, 0.7) * seconds):
+            done += 1
+            resumed += bool(list(row.glob("checkpoint-*.safetensors")))
+        os.waitpid(attempt(scene, spec, place), 0) if not (row / "env.json").is_file() else None
+        same.append(results(row) == whole)
+    return {"kills": done, "resumed": resumed, "same": same, "files": len(whole)}
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    scene, chance = Scene(Path(sys.argv[1])), random.Random(0)
+    found = {learner: trial(scene, learner, int(sys.argv[2]), chance) for learner in LEARNERS}
+    sys.stdout.write(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
