@@ -54,6 +54,14 @@ def test_progress_shows_step_task_and_accuracy() -> None:
     assert "DCL: finished earlier" in shown
 
 
+def test_a_row_that_goes_on_starts_where_it_was() -> None:
+    out, text = console(100)
+    with ProgressDisplay(out) as display:
+        display.row("GEM", 10, 7).stepped(7, 1, {})
+    assert "GEM: goes on after step 7" in text.getvalue()
+    assert "8/10" in text.getvalue()
+
+
 def test_a_warning_is_one_line_and_told_once() -> None:
     out, text = console(40)
     with warnings.catch_warnings(action="always"), ProgressDisplay(out):

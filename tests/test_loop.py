@@ -8,7 +8,7 @@ from gradcast.errors import GradcastError
 from gradcast.evaluate import Evaluator
 from gradcast.heads import Heads
 from gradcast.learners import Finetune
-from gradcast.loop import Loop
+from gradcast.loop import Loop, Position
 from gradcast.networks.mlp import MLP
 from gradcast.replicas import Replicas
 from gradcast.step import Step
@@ -63,6 +63,34 @@ def test_evaluates_before_training_and_after_each_task() -> None:
     ]
     assert all(row.shape == (2, 2) for row in diary.rows)
     assert not torch.equal(diary.rows[0], diary.rows[1])
+
+
+class Notebook:
+    """A keeper that wants every second step."""
+
+    def __init__(self, start: Position | None = None) -> None:
+        self.start, self.saved = start, list[Position]()
+
+    def begin(self) -> Position | None:
+        return self.start
+
+    def due(self, steps: int) -> bool:
+        return steps % 2 == 1
+
+    def save(self, position: Position) -> None:
+        self.saved.append(position)
+
+
+def test_a_keeper_hears_of_positions_before_steps_and_of_task_ends() -> None:
+    keeper = Notebook()
+    loop().run([], keeper)
+    assert keeper.saved == [Position(0, 1, 1), Position(1, 0, 3), Position(1, 0, 3), Position(1, 2, 5)]
+
+
+def test_a_run_goes_on_where_the_keeper_says() -> None:
+    diary = Diary()
+    loop().run([diary], Notebook(Position(1, 1, 4)))
+    assert diary.entries == ["step 4 task 1", "step 5 task 1", "trained task 1", "evaluated after 2"]
 
 
 def test_a_loss_that_is_not_finite_stops_and_names_step_task_and_seed() -> None:

@@ -51,6 +51,23 @@ def test_flush_keeps_what_an_interrupted_run_has(directory: RunDirectory) -> Non
     assert len(directory.metrics("base", 0)) == 1
 
 
+def test_files_are_cut_back_to_what_a_checkpoint_knew(directory: RunDirectory) -> None:
+    recorder = Recorder(directory, "base", [0, 7])
+    recorder.evaluated(0, torch.zeros(2, 3))
+    recorder.stepped(0, 0, {"loss": torch.tensor([1.0, 2.0])})
+    lengths = recorder.written
+    before = [file.read_bytes() for file in recorder.files]
+    recorder.stepped(1, 0, {"loss": torch.tensor([3.0, 4.0])})
+    recorder.evaluated(1, torch.zeros(2, 3))
+    again = Recorder(directory, "base", [0, 7])
+    again.written = lengths
+    assert [file.read_bytes() for file in again.files] == before
+    assert len(before) == 4
+    again.files[0].write_text("")
+    with pytest.raises(GradcastError, match=r"metrics.jsonl is shorter than its checkpoint says.*--fresh"):
+        again.written = lengths
+
+
 def test_a_row_counts_as_finished_only_at_the_end_and_starts_empty(directory: RunDirectory) -> None:
     Recorder(directory, "base", [0, 7]).evaluated(0, torch.zeros(2, 3))
     assert not directory.finished("base")

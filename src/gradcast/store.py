@@ -250,7 +250,7 @@ def _finite(value: object) -> object:
 
 def write_text(path: Path, text: str) -> None:
     """Replace a file as a whole: nobody ever sees half of it."""
-    temporary = path.with_name(path.name + ".tmp")
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")  # two processes may start one run at once
     with open(temporary, "w", encoding="utf-8") as file:
         file.write(text)
         file.flush()

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import torch
+import torch._dynamo  # optimizers would import it in every fork
 
 from gradcast.checkpoint.keeper import Saving
 from gradcast.spec import Spec
@@ -24,9 +25,13 @@ def attempt(scene: Scene, spec: Spec, place: str) -> int:
     """A process that trains the row to its end, unless somebody kills it."""
     child = os.fork()
     if child == 0:
-        with scene.directory(spec, place).locked():
-            scene.train(spec, place, Saving(0, 3))
-        os._exit(0)
+        code = 1
+        try:
+            with scene.directory(spec, place).locked():
+                scene.train(spec, place, Saving(0, 3))
+            code = 0
+        finally:  # never back into the code of the process that forked
+            os._exit(code)
     return child
 
 
@@ -40,6 +45,7 @@ def killed(child: int, after: float) -> bool:
 def trial(scene: Scene, learner: str, kills: int, chance: random.Random) -> dict[str, object]:
     """An uninterrupted row, and one that is killed again and again."""
     spec = tiny(f"learner.name={learner}", f"signal.name={LEARNERS[learner]}", "stream.samples=60", "stream.epochs=3")
+    scene.shared.content(spec.rows[0].setting)  # made here, it is there in every fork
     begun = time.monotonic()
     os.waitpid(attempt(scene, spec, "whole"), 0)
     whole, seconds = results(scene.directory(spec, "whole").path / ROW), time.monotonic() - begun
