@@ -61,6 +61,8 @@ class Checkpoints:
         self.seeds, self.parts, self.facts, self.device = seeds, parts, facts, device
         self.writer = Writer()
         self.found = None if saving.start == "fresh" else newest(folder, seeds)
+        if self.found is None:
+            file.remove(folder)  # of other seeds, or damaged: they would pass for newer than those to come
         self.saved: int | None = None  # step of the latest
         self.mark = time.monotonic()
 
@@ -133,7 +135,8 @@ def newest(folder: Path, seeds: list[int]) -> file.Content | None:
 
 
 def _compare(then: Mapping[str, object], now: Mapping[str, object]) -> None:
-    other = [words for name, words in EXACT.items() if then.get(name) != now.get(name)]
+    known = [name for name in EXACT if then.get(name) is not None and now.get(name) is not None]
+    other = [EXACT[name] for name in known if then[name] != now[name]]
     if other:
         warnings.warn(
             f"the checkpoint was written with another {' and another '.join(other)}: results may differ in the last "
