@@ -8,7 +8,8 @@ import torch
 from gradcast import statistics
 from gradcast.comparison import Comparisons, compare
 from gradcast.errors import GradcastError
-from gradcast.store import Recorder, RunDirectory
+from gradcast.recorder import Recorder
+from gradcast.store import RunDirectory
 from tests.runs import finished, small
 
 BASE = {"base": [80.0, 81.0, 79.0]}

@@ -6,6 +6,7 @@ from gradcast.core import Batch, Metrics
 from gradcast.data.digits import digits
 from gradcast.errors import GradcastError
 from gradcast.evaluate import Evaluator
+from gradcast.gradients.gradient import Gradient
 from gradcast.heads import Heads
 from gradcast.learners import Finetune
 from gradcast.loop import Loop, Position
@@ -107,6 +108,36 @@ def test_a_loss_that_is_not_finite_stops_and_names_step_task_and_seed() -> None:
     with pytest.raises(GradcastError, match=r"are not finite at step 3 \(task 1, seed 8\).*lower learner\.lr"):
         Loop(running.stream, broken, running.evaluator, (3, 8), 10, 1).run([diary])
     assert diary.entries[-1] == "step 5 task 1"  # looked at when the task ends, before its evaluation
+
+
+def test_steps_that_are_not_finite_may_be_skipped_until_nothing_else_is_left() -> None:
+    once, always = loop(seeds=(3, 8)), loop(seeds=(3, 8))
+    spoiled = torch.full_like(once.step.model.theta, torch.nan)
+
+    class Breaking(Finetune):
+        def __init__(self, steps: set[int]) -> None:
+            self.steps, self.count = steps, -1
+
+        def constrain(self, gradient: Gradient) -> tuple[Tensor, Tensor]:
+            self.count += 1
+            flat, projected = super().constrain(gradient)
+            return (spoiled if self.count in self.steps else flat), projected
+
+    for running, steps in ((once, {1}), (always, set(range(1, 100)))):
+        running.step.learner, running.step.skips = Breaking(steps), True
+    diary = Diary()
+    with pytest.warns(
+        UserWarning, match=r"not finite at step 1 \(task 0, seed 3\): 2 of the latest 6 steps were undone"
+    ):
+        once.run([diary])
+    assert diary.entries[-1] == "evaluated after 2"
+    assert torch.isfinite(once.step.model.theta).all()
+    longer = Loop(always.stream, always.step, always.evaluator, (3, 8), 1, 1)  # 30 steps a task
+    with (
+        pytest.warns(UserWarning, match="steps were undone"),  # the first look saw a good step, the second few
+        pytest.raises(GradcastError, match=r"not finite at step 30 .*diverged"),
+    ):
+        longer.run([])
 
 
 def test_divergence_is_noticed() -> None:

@@ -7,8 +7,9 @@ import torch
 from safetensors.torch import load_file
 
 from gradcast.errors import GradcastError
+from gradcast.recorder import Recorder
 from gradcast.specfile import load
-from gradcast.store import Recorder, RunDirectory, to_json, write_text
+from gradcast.store import RunDirectory, to_json, write_text
 
 
 @pytest.fixture
@@ -24,48 +25,6 @@ def test_the_name_follows_the_specification(tmp_path: Path) -> None:
     assert one.path == same.path != other.path
     assert one.path.name.startswith("digits-")
     assert one.spec == load("digits")
-
-
-def test_recorder_writes_each_replicas_numbers(directory: RunDirectory) -> None:
-    recorder = Recorder(directory, "base", [0, 7])
-    recorder.evaluated(0, torch.tensor([[0.1, 0.2], [0.3, 0.4]], dtype=torch.float64))
-    recorder.stepped(0, 0, {"loss": torch.tensor([1.5, 2.5]), "projected": torch.tensor([True, False])})
-    recorder.stepped(1, 0, {"loss": torch.tensor([1.0, torch.inf]), "ratio": torch.tensor([torch.nan, 0.25])})
-    recorder.evaluated(1, torch.tensor([[0.5, 0.6], [0.7, 0.8]], dtype=torch.float64))
-    recorder.evaluated(2, torch.tensor([[0.5, 0.7], [0.9, 1.0]], dtype=torch.float64))
-    assert directory.metrics("base", 0) == [
-        {"step": 0, "task": 0, "loss": 1.5, "projected": 1.0},
-        {"step": 1, "task": 0, "loss": 1.0},
-    ]
-    assert directory.metrics("base", 7)[1] == {"step": 1, "task": 0, "loss": "inf", "ratio": 0.25}
-    assert np.array_equal(directory.accuracy("base", 7), [[0.3, 0.4], [0.7, 0.8], [0.9, 1.0]])
-    text = (directory.seed("base", 0) / "accuracy.csv").read_text()
-    assert text == "tasks_done,task_0,task_1\n0,0.1,0.2\n1,0.5,0.6\n2,0.5,0.7\n"
-
-
-def test_flush_keeps_what_an_interrupted_run_has(directory: RunDirectory) -> None:
-    recorder = Recorder(directory, "base", [0, 7])
-    recorder.stepped(0, 0, {"loss": torch.tensor([1.0, 2.0])})
-    recorder.flush()
-    recorder.flush()
-    assert len(directory.metrics("base", 0)) == 1
-
-
-def test_files_are_cut_back_to_what_a_checkpoint_knew(directory: RunDirectory) -> None:
-    recorder = Recorder(directory, "base", [0, 7])
-    recorder.evaluated(0, torch.zeros(2, 3))
-    recorder.stepped(0, 0, {"loss": torch.tensor([1.0, 2.0])})
-    lengths = recorder.written
-    before = [file.read_bytes() for file in recorder.files]
-    recorder.stepped(1, 0, {"loss": torch.tensor([3.0, 4.0])})
-    recorder.evaluated(1, torch.zeros(2, 3))
-    again = Recorder(directory, "base", [0, 7])
-    again.written = lengths
-    assert [file.read_bytes() for file in again.files] == before
-    assert len(before) == 4
-    again.files[0].write_text("")
-    with pytest.raises(GradcastError, match=r"metrics.jsonl is shorter than its checkpoint says.*--fresh"):
-        again.written = lengths
 
 
 def test_a_row_counts_as_finished_only_at_the_end_and_starts_empty(directory: RunDirectory) -> None:

@@ -81,6 +81,19 @@ def use_threads(count: int | None) -> int:
     return chosen
 
 
+def be_deterministic(threads: int | None) -> None:
+    """The same bits every time on the same kind of machine, however many cores it has.
+
+    One thread, since how a sum is split over threads shows in its last bits; on a GPU, algorithms without atomic sums.
+    """
+    if threads not in (None, 1):
+        raise GradcastError(f"--deterministic computes with one thread, not {threads}; leave --threads out")
+    use_threads(1)
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when the GPU is first used
+    torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic = False, True
+    torch.use_deterministic_algorithms(True)
+
+
 def keep_freed_memory() -> None:
     """Let the C library keep what tensors give back: it would return it to the system and fault it in anew each step.
 

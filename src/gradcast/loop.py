@@ -1,5 +1,6 @@
 """The only loop: a stream, step by step, with an evaluation of all tasks before it and after each task."""
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -18,6 +19,8 @@ from gradcast.step import Step
 from gradcast.streams.stream import Stream
 
 CHECKED = 25  # steps between looks at the device: every look waits for it
+HOPELESS = 10  # steps that were undone one after another: there is no use in more of them
+REMEDY = "lower learner.lr, the signal's weight or alpha, or policy.p, or raise learner.qp_eps"
 
 
 @runtime_checkable
@@ -116,14 +119,15 @@ class Loop:
             observer.evaluated(tasks_done, accuracy)
 
     def _check(self, unchecked: list[tuple[int, Tensor]], task: int) -> None:
-        """Stop where a loss, or weights, were not finite; the step named is the first such."""
+        """Stop where loss or weights were not finite (the first step is named), or where only such steps are left."""
         if not unchecked:
             return
-        bad = (torch.stack([finite for _, finite in unchecked]) == 0).nonzero().tolist()
+        spoiled = torch.stack([finite for _, finite in unchecked]) == 0
+        bad = spoiled.nonzero().tolist()
         if bad:
             step, seed = unchecked[bad[0][0]][0], self.seeds[bad[0][1]]
-            raise Diverged(
-                f"loss or weights are not finite at step {step} (task {task}, seed {seed}): training diverged; "
-                "lower learner.lr, the signal's weight or alpha, or policy.p, or raise learner.qp_eps"
-            )
+            where = f"loss or weights are not finite at step {step} (task {task}, seed {seed})"
+            if not self.step.skips or (len(unchecked) >= HOPELESS and spoiled.all(0).any()):
+                raise Diverged(f"{where}: training diverged; {REMEDY}")
+            warnings.warn(f"{where}: {len(bad)} of the latest {spoiled.numel()} steps were undone", stacklevel=2)
         unchecked.clear()

@@ -99,6 +99,7 @@ def diagnose(lines: Sequence[Line]) -> dict[str, float]:
         "memory_agreement": _mean(lines, "memory_agreement"),
         "pseudo_ratio_median": _median(lines, "pseudo_ratio"),
         "learner_movement": _last(lines, "movement"),
+        "skipped_steps": float(sum(_values(lines, "skipped"))) if any(_values(lines, "skipped")) else None,
         "unlabelled_images": float(sum(_values(lines, "unlabelled"))) if _values(lines, "unlabelled") else None,
     }
     return {name: value for name, value in found.items() if value is not None}

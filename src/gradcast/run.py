@@ -13,8 +13,8 @@ import numpy as np
 import torch
 
 from gradcast import build, environment, specfile
-from gradcast.checkpoint import Checkpoints, Saving
 from gradcast.checkpoint.attempt import Attempt
+from gradcast.checkpoint.keeper import Checkpoints, Safety
 from gradcast.checkpoint.stop import Stop
 from gradcast.data.cache import Cache, default_cache
 from gradcast.data.images import Pixels, Source
@@ -24,12 +24,13 @@ from gradcast.errors import GradcastError, told
 from gradcast.feasible import check
 from gradcast.grouping import together
 from gradcast.loop import Loop, Observer, Position
+from gradcast.recorder import Recorder
 from gradcast.report import write_report
 from gradcast.result import RowResult, read
 from gradcast.shared import Display, Shared
 from gradcast.signals.named import NoSignalSpec
 from gradcast.spec import Row, Spec
-from gradcast.store import Recorder, RunDirectory, to_json, write_text
+from gradcast.store import RunDirectory, to_json, write_text
 from gradcast.trackers import Tracker
 
 
@@ -43,13 +44,14 @@ def run(
     pool: np.ndarray | torch.Tensor | None = None,
     display: Display | None = None,
     trackers: Sequence[Tracker] = (),
-    saving: Saving | None = None,
+    safety: Safety | None = None,
 ) -> tuple[RunDirectory, list[RowResult]]:
     """Train what is missing, write result, report and figure, and return where they are and what they say.
 
     ``data`` is the folder of datasets ($GRADCAST_DATA, else ./data). ``source`` (see ``own_data``) and ``pool``
     (images of any accepted form) take the place of what the specification names. ``trackers`` hear of every number.
-    ``saving`` says how often checkpoints are written. SIGINT and SIGTERM end a run after a step and a checkpoint.
+    ``safety`` says how often checkpoints are written and what becomes of steps that are not finite. SIGINT and SIGTERM
+    end a run after a step and a checkpoint.
     """
     images = None if pool is None else pixels(pool)
     spec = _with_own_data(spec, source, images)
@@ -62,8 +64,8 @@ def run(
         for row in spec.rows:
             check(row.setting, shared.stream(row.setting)[0])
     _warn_of_idle_signals(spec, shared)
-    saving, stop = saving or Saving(), Stop()
-    if saving.start == "resume":
+    safety, stop = safety or Safety(), Stop()
+    if safety.start == "resume":
         _need_checkpoint(RunDirectory.named(Path(out), spec, json.dumps(content)), spec)
     directory = RunDirectory.create(Path(out), spec, json.dumps(content))
     with directory.locked(), stop.listening():
@@ -72,7 +74,7 @@ def run(
         try:
             for row in spec.rows:
                 if not directory.finished(row.name):
-                    train(spec, row, directory, shared, trackers, saving, stop)
+                    train(spec, row, directory, shared, trackers, safety, stop)
                 elif display is not None:
                     display.skipped(row.label)
         finally:  # what is finished is reported, whatever happened to the rest
@@ -128,13 +130,13 @@ def train(
     directory: RunDirectory,
     shared: Shared,
     trackers: Sequence[Tracker] = (),
-    saving: Saving | None = None,
+    safety: Safety | None = None,
     stop: Stop | None = None,
 ) -> None:
     """One row, as many seeds at once as memory holds, recorded as it goes, from where an earlier attempt stopped."""
-    saving, stop, folder, place = saving or Saving(), stop or Stop(), directory.path / row.name, shared.place
+    safety, stop, folder, place = safety or Safety(), stop or Stop(), directory.path / row.name, shared.place
     stream, evaluator = shared.stream(row.setting)
-    attempt = None if saving.start == "fresh" else Attempt.earlier(directory, row.name, spec.seeds)
+    attempt = None if safety.start == "fresh" else Attempt.earlier(directory, row.name, spec.seeds)
     with _enough_memory(len(spec.seeds)):
         groups = together(row.setting, stream, spec.seeds, place) if attempt is None else attempt.groups
         left = [group for group in groups if attempt is None or not directory.trained(row.name, group)]
@@ -148,16 +150,18 @@ def train(
         recorder = Recorder(directory, row.name, loop.seeds, trackers)
         parts = {"step": loop.step, "draws": loop.draws, "recorder": recorder, "watch": watch}
         keeper = Checkpoints(
-            folder, saving, stop, seeds=groups[index], parts=parts, log=recorder, facts=facts, device=place.device
+            folder, safety, stop, seeds=groups[index], parts=parts, log=recorder, facts=facts, device=place.device
         )
         if keeper.position is None:
             directory.clear(row.name, loop.seeds)
+        loop.step.skips = safety.on_nan == "skip"
         if shared.display is not None and len(observers) == 1:
             done = index * steps + (keeper.position or Position()).steps
             observers.append(shared.display.row(row.label, len(groups) * steps, done))
         try:
             with _enough_memory(len(loop.seeds)):
                 loop.run([recorder, *observers], keeper)
+            recorder.close()
         finally:
             recorder.flush()
             keeper.close()

@@ -14,6 +14,7 @@ from gradcast.replicas import Replicas
 from gradcast.signals.agreement import compare
 from gradcast.signals.guard import guarded
 from gradcast.signals.policy import Policy
+from gradcast.undo import Undo
 
 
 @dataclass
@@ -29,6 +30,7 @@ class Step:
     lr: float
     signal: Signal | None = None
     policy: Policy = field(default_factory=Policy)
+    skips: bool = False  # whether a step that is not finite is undone
     count: int = field(default=0, init=False)  # steps begun
 
     def __call__(self, batch: Batch, unlabelled: Unlabelled | None = None) -> Metrics:
@@ -50,7 +52,16 @@ class Step:
         return [self.model, *(() if self.signal is None else self.signal.networks())]
 
     def advance(self, batch: Batch, unlabelled: Unlabelled | None) -> Metrics:
-        """The rest, on the device alone; ``finite`` says whether loss and weights still are."""
+        """The rest, on the device alone; ``finite`` says whether loss and weights are, or were before it was undone."""
+        if not self.skips:
+            return self._advance(batch, unlabelled)
+        undo = Undo([self.networks(), self.signal, self.learner], self.model.count)
+        metrics = self._advance(batch, unlabelled)
+        finite = metrics["finite"] & undo.finite()
+        undo.put_back(~finite)
+        return metrics | {"finite": finite, "skipped": (~finite).to(metrics["loss"].dtype)}
+
+    def _advance(self, batch: Batch, unlabelled: Unlabelled | None) -> Metrics:
         self.learner.begin(self.model, batch)
         labelled, gradient, loss = self._labelled(batch)
         metrics: Metrics = {"loss": loss}

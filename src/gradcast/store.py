@@ -8,7 +8,6 @@ ROW/env.json                                                  versions, device, 
 result.json  report.md  accuracy-matrix.png  signal.png       made from the above, as are report.html and report-files
 """
 
-import csv
 import fcntl
 import hashlib
 import json
@@ -20,20 +19,16 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
-import torch
 from jaxtyping import Float
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
-from gradcast.core import Metrics
 from gradcast.errors import GradcastError
 from gradcast.spec import Spec
 from gradcast.specfile import dump, parse
-from gradcast.trackers import Tracker
 
 Line = dict[str, float | int | str]  # a logged step; infinities are words
 
@@ -147,88 +142,6 @@ class RunDirectory:
 
 def _damaged(file: Path, error: Exception) -> GradcastError:
     return GradcastError(f"{file} cannot be read ({error}); delete {file.parent.parent} and run again")
-
-
-class Recorder:
-    """Writes the metrics and accuracies of one row while it trains; numbers leave the device once a task."""
-
-    remembers: ClassVar[tuple[str, ...]] = ("written",)
-
-    def __init__(
-        self, directory: RunDirectory, row: str, seeds: Sequence[int], trackers: Sequence[Tracker] = ()
-    ) -> None:
-        self.row, self.seeds, self.trackers = row, seeds, trackers
-        self.places = [directory.seed(row, seed) for seed in seeds]
-        self.pending: list[tuple[int, int, Metrics]] = []
-
-    @property
-    def files(self) -> list[Path]:
-        """What it writes, as far as it is there."""
-        names = ("metrics.jsonl", "accuracy.csv")
-        return [place / name for place in self.places for name in names if (place / name).is_file()]
-
-    @property
-    def written(self) -> dict[str, int]:
-        """The length of every file, with all that is known so far."""
-        self.flush()
-        return {f"{file.parent.name}/{file.name}": file.stat().st_size for file in self.files}
-
-    @written.setter
-    def written(self, lengths: dict[str, int]) -> None:
-        """Cut the files back to where they were."""
-        row = self.places[0].parent
-        for file in {*self.files, *(row / name for name in lengths)}:
-            length = lengths.get(f"{file.parent.name}/{file.name}", 0)
-            if not file.is_file() or file.stat().st_size < length:
-                raise GradcastError(f"{file} is shorter than its checkpoint says; start over with --fresh")
-            os.truncate(file, length)
-
-    def stepped(self, step: int, task: int, metrics: Metrics) -> None:
-        """Keep the step's numbers until the next write."""
-        self.pending.append((step, task, metrics))
-
-    def trained(self, task: int) -> None:
-        """Nothing to write."""
-
-    def evaluated(self, tasks_done: int, accuracy: Float[Tensor, "r tasks"]) -> None:
-        """Write what is pending and a row of each replica's accuracy matrix."""
-        self.flush()
-        for place, values in zip(self.places, accuracy.tolist(), strict=True):
-            with open(place / "accuracy.csv", "a", newline="", encoding="utf-8") as file:
-                writer = csv.writer(file, lineterminator="\n")
-                if tasks_done == 0:
-                    writer.writerow(["tasks_done", *(f"task_{task}" for task in range(len(values)))])
-                writer.writerow([tasks_done, *values])
-        for seed, values in zip(self.seeds, accuracy.tolist(), strict=True):
-            named = {f"accuracy/task_{task}": value for task, value in enumerate(values)}
-            self._track(seed, tasks_done, named | {"accuracy/mean": sum(values) / len(values)})
-
-    def flush(self) -> None:
-        """Write every pending step; called at the end as well, so that a run that stops loses nothing."""
-        if not self.pending:
-            return
-        keys = sorted({key for _, _, metrics in self.pending for key in metrics})
-        absent = torch.full_like(self.pending[0][2]["loss"], math.nan, dtype=torch.float64)
-        columns = [torch.stack([metrics.get(key, absent).double() for _, _, metrics in self.pending]) for key in keys]
-        values = torch.stack(columns, dim=-1).cpu()  # [steps, replicas, keys]
-        for replica, place in enumerate(self.places):
-            with open(place / "metrics.jsonl", "a", encoding="utf-8") as file:
-                for (step, task, _), numbers in zip(self.pending, values[:, replica].tolist(), strict=True):
-                    known = _known(keys, numbers)
-                    file.write(json.dumps({"step": step, "task": task} | known) + "\n")
-                    self._track(self.seeds[replica], step, known)
-        self.pending = []
-
-    def _track(self, seed: int, step: int, values: Mapping[str, float | str]) -> None:
-        """Infinities, which are words here, are not for curves."""
-        for tracker in self.trackers:
-            tracker.scalars(self.row, seed, step, {k: v for k, v in values.items() if isinstance(v, float)})
-
-
-def _known(keys: Sequence[str], numbers: Sequence[float]) -> dict[str, float | str]:
-    """Nine digits of what is known (a loss always is); JSON has no infinity, so that becomes a word."""
-    pairs = [(key, n) for key, n in zip(keys, numbers, strict=True) if key == "loss" or not math.isnan(n)]
-    return {key: float(f"{number:.9g}") if math.isfinite(number) else str(number) for key, number in pairs}
 
 
 def to_json(value: object) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 import torch._dynamo  # optimizers would import it in every fork
 
-from gradcast.checkpoint.keeper import Saving
+from gradcast.checkpoint.keeper import Safety
 from gradcast.spec import Spec
 from tests.checkpoint.scene import ROW, Scene, results, tiny
 
@@ -28,7 +28,7 @@ def attempt(scene: Scene, spec: Spec, place: str) -> int:
         code = 1
         try:
             with scene.directory(spec, place).locked():
-                scene.train(spec, place, Saving(0, 3))
+                scene.train(spec, place, Safety(0, 3))
             code = 0
         finally:  # never back into the code of the process that forked
             os._exit(code)

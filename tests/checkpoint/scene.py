@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradcast.checkpoint.keeper import Saving
+from gradcast.checkpoint.keeper import Safety
 from gradcast.checkpoint.stop import Stop
 from gradcast.core import Metrics
 from gradcast.data.cache import Cache
@@ -86,24 +86,24 @@ class Scene:
         return RunDirectory.create(self.out / place, spec)
 
     def train(
-        self, spec: Spec, place: str, saving: Saving | None = None, cut: int | None = None, stop: Stop | None = None
+        self, spec: Spec, place: str, safety: Safety | None = None, cut: int | None = None, stop: Stop | None = None
     ) -> dict[str, bytes] | None:
         """What the row's seeds have in their directories, or None where it was cut off."""
         directory = self.directory(spec, place)
         self.shared.display = None if cut is None else Cutting(cut)
         try:
-            train(spec, spec.rows[0], directory, self.shared, (), saving or Saving(0), stop)
+            train(spec, spec.rows[0], directory, self.shared, (), safety or Safety(0), stop)
         except Cut:
             return None
         return results(directory.path / ROW)
 
     def with_cuts(self, spec: Spec, place: str, chance: random.Random) -> dict[str, bytes]:
         """The same, cut off twice at random, with checkpoints every few steps."""
-        saving, setting = Saving(0, chance.randint(1, 4)), spec.rows[0].setting
+        safety, setting = Safety(0, chance.randint(1, 4)), spec.rows[0].setting
         half = self.shared.stream(setting)[0].length(setting.stream.batch, setting.stream.epochs) // 2
         for _ in range(2):
-            assert self.train(spec, place, saving, chance.randint(1, half - 1)) is None
-        done = self.train(spec, place, saving)
+            assert self.train(spec, place, safety, chance.randint(1, half - 1)) is None
+        done = self.train(spec, place, safety)
         assert done is not None
         return done
 

@@ -5,7 +5,7 @@ import pytest
 
 from gradcast.checkpoint import file
 from gradcast.checkpoint.attempt import NAME, Attempt
-from gradcast.checkpoint.keeper import FORMAT, Saving
+from gradcast.checkpoint.keeper import FORMAT, Safety
 from gradcast.store import RunDirectory
 from tests.checkpoint.scene import ROW, STEPS, Scene, tiny
 
@@ -20,10 +20,10 @@ def test_groups_stay_as_they_were_and_those_done_are_not_repeated(
     scene, spec = Scene(tmp_path), tiny(seeds=(3, 5, 8))
     split(monkeypatch, [[3, 5], [8]])
     whole = scene.train(spec, "whole")
-    assert scene.train(spec, "cut", Saving(0), cut=STEPS + 3) is None
+    assert scene.train(spec, "cut", Safety(0), cut=STEPS + 3) is None
     row = scene.directory(spec, "cut").path / ROW
     file.write(row, 900, file.Content({"format": FORMAT, "seeds": [3, 5]}, {}))  # of the group that is done
-    assert scene.train(spec, "cut", Saving(0, 2), cut=5) is None
+    assert scene.train(spec, "cut", Safety(0, 2), cut=5) is None
     assert [path.stem for path in file.files(row)] == ["checkpoint-4", "checkpoint-2"]
     weights = scene.directory(spec, "cut").seed(ROW, 5) / "weights.safetensors"
     before = weights.stat().st_mtime_ns

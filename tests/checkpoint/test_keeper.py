@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from gradcast.checkpoint import file, keeper
-from gradcast.checkpoint.keeper import Saving
+from gradcast.checkpoint.keeper import Safety
 from gradcast.checkpoint.stop import Stop
 from gradcast.errors import GradcastError, Stopped
 from gradcast.learners.named import LEARNERS
@@ -16,7 +16,7 @@ from gradcast.signals.named import SIGNALS
 from gradcast.spec import Spec
 from tests.checkpoint.scene import ROW, STEPS, Scene, tiny
 
-EVERY_TWO = Saving(0, 2)
+EVERY_TWO = Safety(0, 2)
 VARIANTS = {
     "sequential update": ("signal.name=predicted", "policy.update=sequential"),
     "unprojected, guarded": ("signal.name=contrastive", "policy.project=false", "policy.guard=true"),
@@ -119,9 +119,9 @@ def test_where_none_is_intact_the_row_starts_over_and_says_so(scene: Scene) -> N
 
 def test_checkpoints_at_task_ends_two_at_most_and_none_in_the_end(scene: Scene) -> None:
     spec = tiny("learner.lr=0.03")
-    assert scene.train(spec, "ends", Saving(0), cut=STEPS - 1) is None
+    assert scene.train(spec, "ends", Safety(0), cut=STEPS - 1) is None
     assert [path.stem for path in checkpoints(scene, spec, "ends")] == ["checkpoint-12", "checkpoint-6"]
-    assert scene.train(spec, "ends", Saving(0)) is not None
+    assert scene.train(spec, "ends", Safety(0)) is not None
     row = scene.directory(spec, "ends").path / ROW
     assert sorted(path.name for path in row.iterdir()) == ["env.json", "seed-3", "seed-5", "stream.json"]
 
@@ -130,7 +130,7 @@ def test_fresh_starts_over(scene: Scene) -> None:
     spec = tiny("learner.lr=0.04")
     whole = scene.train(spec, "whole")
     assert scene.train(spec, "fresh", EVERY_TWO, cut=9) is None
-    assert scene.train(spec, "fresh", Saving(0, None, "fresh"), cut=5) is None
+    assert scene.train(spec, "fresh", Safety(0, None, "fresh"), cut=5) is None
     assert checkpoints(scene, spec, "fresh") == []
     assert scene.train(spec, "fresh") == whole
 
@@ -143,17 +143,17 @@ def test_minutes_count_on_the_clock(scene: Scene, monkeypatch: pytest.MonkeyPatc
         return clock[0]
 
     monkeypatch.setattr(time, "monotonic", ticking)
-    assert scene.train(spec, "clock", Saving(1.0), cut=6) is None
+    assert scene.train(spec, "clock", Safety(1.0), cut=6) is None
     assert [path.stem for path in checkpoints(scene, spec, "clock")] == ["checkpoint-5", "checkpoint-2"]
 
 
 def test_a_signal_is_answered_with_a_checkpoint_before_the_next_step(scene: Scene) -> None:
     spec, stop = tiny("learner.lr=0.06"), Stop()
     whole = scene.train(spec, "whole")
-    assert scene.train(spec, "stopped", Saving(0), cut=4) is None
+    assert scene.train(spec, "stopped", Safety(0), cut=4) is None
     stop.signal = signal.SIGTERM
     with pytest.raises(Stopped, match="stopped before step 0, checkpoint written; the same command") as stopped:
-        scene.train(spec, "stopped", Saving(0), stop=stop)
+        scene.train(spec, "stopped", Safety(0), stop=stop)
     assert stopped.value.code == 143
     assert scene.train(spec, "stopped") == whole
 

@@ -16,17 +16,20 @@ from gradcast.checkpoint.writer import Writer
 from gradcast.errors import GradcastError, Stopped, told
 from gradcast.loop import Position
 
+Start = Literal["auto", "resume", "fresh"]
+OnNan = Literal["stop", "skip"]
 FORMAT = 1  # of the facts; another means that another gradcast wrote them
 EXACT = {"versions": "versions", "commit": "code", "device": "device", "threads": "number of threads"}
 
 
 @dataclass(frozen=True)
-class Saving:
-    """How often besides at the end of every task, and what becomes of an unfinished row."""
+class Safety:
+    """How often a run is saved besides at the end of every task, and what becomes of what went wrong."""
 
     minutes: float = 10.0  # 0: never
     steps: int | None = None
-    start: Literal["auto", "resume", "fresh"] = "auto"  # where there is a checkpoint; only there; from the beginning
+    start: Start = "auto"  # an unfinished row: from its checkpoint, if any; only from there; from the beginning
+    on_nan: OnNan = "stop"  # a step that is not finite: the end of the run, or undone and counted
 
 
 @runtime_checkable
@@ -48,7 +51,7 @@ class Checkpoints:
     def __init__(
         self,
         folder: Path,
-        saving: Saving,
+        safety: Safety,
         stop: Stop,
         *,
         seeds: list[int],
@@ -57,10 +60,10 @@ class Checkpoints:
         facts: Mapping[str, object],
         device: torch.device,
     ) -> None:
-        self.folder, self.saving, self.stop, self.log = folder, saving, stop, log
+        self.folder, self.safety, self.stop, self.log = folder, safety, stop, log
         self.seeds, self.parts, self.facts, self.device = seeds, parts, facts, device
         self.writer = Writer()
-        self.found = None if saving.start == "fresh" else newest(folder, seeds)
+        self.found = None if safety.start == "fresh" else newest(folder, seeds)
         if self.found is None:
             file.remove(folder)  # of other seeds, or damaged: they would pass for newer than those to come
         self.saved: int | None = None  # step of the latest
@@ -91,24 +94,31 @@ class Checkpoints:
 
     def due(self, steps: int) -> bool:
         """Whether to save before the next step."""
-        minutes, every = 60 * self.saving.minutes, self.saving.steps
+        minutes, every = 60 * self.safety.minutes, self.safety.steps
         late = minutes > 0 and time.monotonic() - self.mark >= minutes
         return late or self.stop.signal is not None or (every is not None and steps - (self.saved or 0) >= every)
 
     def save(self, position: Position) -> None:
         """Copy everything now and write it meanwhile; when somebody asked to stop, wait for that and do."""
         if position.steps != self.saved:
-            tensors: dict[str, torch.Tensor] = {}
-            parts = pack(dict(self.parts), tensors)
-            place = [position.task, position.batches, position.steps]
-            facts = {"format": FORMAT, "seeds": self.seeds, "position": place, "facts": self.facts, "parts": parts}
-            content, files = file.Content(facts, tensors), self.log.files
-            self.writer.start(lambda: file.write(self.folder, position.steps, content, files))
-            self.saved = position.steps
+            self._start(position)
         self.mark = time.monotonic()
         if self.stop.signal is not None:
             self.writer.wait()
             raise Stopped(self.stop.signal, _farewell(position.steps, failed=self.writer.failed))
+
+    def _start(self, position: Position) -> None:
+        tensors: dict[str, torch.Tensor] = {}
+        place = [position.task, position.batches, position.steps]
+        try:
+            parts = pack(dict(self.parts), tensors)
+        except OSError as error:  # numbers that the checkpoint would speak of cannot be written
+            self.writer.fail(error)
+            return
+        facts = {"format": FORMAT, "seeds": self.seeds, "position": place, "facts": self.facts, "parts": parts}
+        content, files = file.Content(facts, tensors), self.log.files
+        self.writer.start(lambda: file.write(self.folder, position.steps, content, files))
+        self.saved = position.steps
 
     def close(self) -> None:
         """Nothing is being written any more."""

@@ -28,7 +28,12 @@ class Writer:
         error, self.pending = self.pending.exception(), None
         self.failed = error is not None
         if error is not None:
-            warnings.warn(f"a checkpoint could not be written ({told(error)}); the run goes on", stacklevel=3)
+            self.fail(error)
+
+    def fail(self, error: BaseException) -> None:
+        """There is no checkpoint this time."""
+        self.failed = True
+        warnings.warn(f"a checkpoint could not be written ({told(error)}); the run goes on", stacklevel=4)
 
     def close(self) -> None:
         """Wait and end the thread."""

@@ -1,7 +1,7 @@
 """``gradcast run`` and ``gradcast presets``."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -9,7 +9,7 @@ from rich.table import Table
 
 from gradcast import specfile
 from gradcast.advice import advice
-from gradcast.checkpoint import Saving
+from gradcast.checkpoint.keeper import OnNan, Safety, Start
 from gradcast.commands.options import (
     DataOption,
     DeviceOption,
@@ -20,7 +20,7 @@ from gradcast.commands.options import (
     data_folder,
 )
 from gradcast.console import ProgressDisplay, print_results
-from gradcast.environment import keep_freed_memory, use_threads
+from gradcast.environment import be_deterministic, keep_freed_memory, use_threads
 from gradcast.errors import GradcastError
 from gradcast.result import RowResult
 from gradcast.run import run as run_spec
@@ -47,6 +47,12 @@ def run(
     checkpoint_steps: Annotated[int | None, typer.Option(min=1, help="steps between checkpoints")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="go on with an unfinished run, or fail")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="start unfinished rows over")] = False,
+    on_nan: Annotated[
+        OnNan, typer.Option(help="a step whose loss or weights are not finite: end the run, or undo the step, count it")
+    ] = "stop",
+    deterministic: Annotated[
+        bool, typer.Option("--deterministic", help="the same bits every time, at one thread's speed")
+    ] = False,
     json: JsonOption = False,
     show: Annotated[bool, typer.Option("--show", help="print the complete specification and train nothing")] = False,
 ) -> None:
@@ -62,15 +68,15 @@ def run(
         return
     if resume and fresh:
         raise GradcastError("--resume goes on with an unfinished run and --fresh starts it over; leave one out")
-    start: Literal["auto", "resume", "fresh"] = "resume" if resume else "fresh" if fresh else "auto"
-    saving = Saving(checkpoint_minutes, checkpoint_steps, start)
+    start: Start = "resume" if resume else "fresh" if fresh else "auto"
+    safety = Safety(checkpoint_minutes, checkpoint_steps, start, on_nan)
     trackers = [tracker(name) for name in log or []]
-    use_threads(threads)
+    be_deterministic(threads) if deterministic else use_threads(threads)
     keep_freed_memory()
     errors = Console(stderr=True)
     with ProgressDisplay(errors) as display:
         directory, results = run_spec(
-            spec, out=out, data=data_folder(data), device=device, display=display, trackers=trackers, saving=saving
+            spec, out=out, data=data_folder(data), device=device, display=display, trackers=trackers, safety=safety
         )
     _print(directory, results, json=json)
 
