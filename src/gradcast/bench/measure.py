@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gradcast import environment
+from gradcast.bench.saving import Cost, saving
 from gradcast.bench.steps import MEMORIES, NETWORKS, TASKS, AsReleased, Scene, Timing, difference, time_steps
 from gradcast.bench.streams import Streams, Throughput
 from gradcast.environment import Arithmetic, Place, choose_place
@@ -62,11 +63,13 @@ class Bench:
     streams: list[Throughput]
     real_data: bool
     peak_mb: dict[str, int]  # GPU memory of our step at task 20
+    checkpoints: list[Cost]
 
     def as_dict(self) -> dict[str, object]:
         """For JSON."""
         ratios = [{"as released": entry.ratio, "pinned": entry.pinned_ratio} for entry in self.comparisons]
-        return asdict(self) | {"ratios": ratios}
+        shares = [entry.share for entry in self.checkpoints]
+        return asdict(self) | {"ratios": ratios, "checkpoint_shares": shares}
 
 
 def bench(device: str, data: Path, *, steps: int, replicas: Sequence[int], say: Say) -> Bench:
@@ -94,7 +97,15 @@ def bench(device: str, data: Path, *, steps: int, replicas: Sequence[int], say: 
     for count in replicas:
         say(f"MNIST-R with GEM + predicted gradients, {count} stream{'s' if count > 1 else ''} at once")
         results.append(streams.measure(count, complete=gpu))
-    return Bench(environment.describe(place.device), comparisons, agreement, growth, results, streams.real, peak)
+    say("checkpoints of GEM with the slim ResNet-18")
+    costs = [_saving(choose_place(device, "bf16" if gpu else "float32"), task) for task in ((2, 20) if gpu else (2,))]
+    machine = environment.describe(place.device)
+    return Bench(machine, comparisons, agreement, growth, results, streams.real, peak, costs)
+
+
+def _saving(place: Place, task: int) -> Cost:
+    scene = Scene(NETWORKS["slim-resnet18"], task, place)
+    return saving(scene, place, time_steps(place, 1, scene.ours()[0])[0].milliseconds)
 
 
 def _compare(network: str, dtype: Arithmetic, task: int, place: Place, steps: int) -> Comparison:
@@ -169,6 +180,12 @@ def print_bench(console: Console, found: Bench) -> None:
         peak = "" if run.peak_mb is None else str(run.peak_mb)
         streams.add_row(str(run.replicas), f"{about}{run.seconds:.1f}", f"{about}{run.per_minute:.1f}", peak)
     console.print(streams)
+    for cost in found.checkpoints:
+        console.print(
+            f"A checkpoint of the slim ResNet-18 with GEM after task {cost.task} ({cost.megabytes:.0f} MB): training "
+            f"waits {_ms(cost.blocked_ms)} ms, writing takes {_ms(cost.written_ms)} ms beside it; "
+            f"{100 * cost.share:.2f} % of the task's time."
+        )
     for name, megabytes in found.peak_mb.items():
         console.print(f"Peak GPU memory of {name} at task {TASKS}: {megabytes} MB")
 

@@ -84,14 +84,23 @@ class Scene:
 
     def ours(self) -> tuple[Callable[[int], Tensor], Replicas]:
         """Our step, as a run takes it: batch number in, projected replicas out."""
+        step = self.step()
+        advance = fastest(step)
+        return lambda index: advance(self.batch(index), None)["projected"], step.model
+
+    def batch(self, index: int) -> Batch:
+        """One of those to come."""
+        return self._batch(*self.coming[index], self.task)
+
+    def step(self) -> Step:
+        """The step itself, with its memories."""
         modules = [copy.deepcopy(self.module) for _ in range(self.replicas)]
         place, heads = self.place, self.network.heads
         model = Replicas(modules, heads, device=place.device, dtype=place.dtype, inner=place.inner)
         memory = TaskMemory(TASKS, self.memories)
         for task, (x, y) in enumerate(self.past):
             memory.write(self._batch(x, y, task))
-        advance = fastest(Step(model, Gem(memory, margin=MARGIN), LR))
-        return lambda index: advance(self._batch(*self.coming[index], self.task), None)["projected"], model
+        return Step(model, Gem(memory, margin=MARGIN), LR)
 
     def classical(self) -> tuple[Callable[[int], bool], nn.Module]:
         """The classical step: batch number in, whether it was projected out."""
@@ -172,7 +181,7 @@ def time_steps(place: Place, steps: int, *advances: Advance) -> list[Timing]:
                 for index in range(start, min(start + TURN, WARM_UP + steps)):
                     begun = time.perf_counter()
                     projected = advance(index)
-                    _wait(place)
+                    wait(place)
                     seen.append((1000 * (time.perf_counter() - begun), bool(torch.as_tensor(projected).any())))
     return [_timing(seen[WARM_UP:]) for seen in each]
 
@@ -203,7 +212,8 @@ def _timing(seen: Sequence[tuple[float, bool]]) -> Timing:
     return Timing(whole, usual.get(True), len(kinds[True]) / len(seen))
 
 
-def _wait(place: Place) -> None:
+def wait(place: Place) -> None:
+    """Until the device has done what it was told."""
     if place.device.type == "cuda":
         torch.cuda.synchronize()
 

@@ -110,6 +110,7 @@ class Checkpoints:
     def _start(self, position: Position) -> None:
         tensors: dict[str, torch.Tensor] = {}
         place = [position.task, position.batches, position.steps]
+        self.saved = position.steps  # or not: the next attempt is not the next step's
         try:
             parts = pack(dict(self.parts), tensors)
         except OSError as error:  # numbers that the checkpoint would speak of cannot be written
@@ -118,7 +119,6 @@ class Checkpoints:
         facts = {"format": FORMAT, "seeds": self.seeds, "position": place, "facts": self.facts, "parts": parts}
         content, files = file.Content(facts, tensors), self.log.files
         self.writer.start(lambda: file.write(self.folder, position.steps, content, files))
-        self.saved = position.steps
 
     def close(self) -> None:
         """Nothing is being written any more."""

@@ -16,6 +16,9 @@ def bench(
     data: DataOption = None,
     steps: Annotated[int, typer.Option(min=1, max=150, help="timed steps of each kind")] = 20,
     replicas: Annotated[str, typer.Option(help="how many streams at once, in turn")] = "1,4,16,64",
+    soak: Annotated[
+        float | None, typer.Option(min=0.01, help="instead: short runs for so many minutes; does anything pile up?")
+    ] = None,
     threads: ThreadsOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -30,6 +33,9 @@ def bench(
     keep_freed_memory()
     counts = _counts(replicas)
     errors = Console(stderr=True)
+    if soak is not None:
+        _soak(errors, soak, json=json)
+        return
     with errors.status("") as status:
         found = measure.bench(
             device, data_folder(data), steps=steps, replicas=counts, say=lambda what: status.update(f"[dim]{what}")
@@ -38,6 +44,20 @@ def bench(
         typer.echo(to_json(found.as_dict()), nl=False)
     else:
         measure.print_bench(Console(), found)
+
+
+def _soak(errors: Console, minutes: float, *, json: bool) -> None:
+    from gradcast.bench.soak import soak
+
+    with errors.status("") as status:
+        found = soak(minutes, lambda what: status.update(f"[dim]{what}"))
+    if json:
+        typer.echo(to_json(found.as_dict()), nl=False)
+        return
+    typer.echo(f"{found.runs} runs in {found.samples[-1].seconds / 60:.1f} minutes")
+    for name, words in (("resident_mb", "MB resident"), ("open_files", "open files"), ("threads", "threads")):
+        early, late = found.growth(name)
+        typer.echo(f"{words}: {early:.0f} after the warm-up, {late:.0f} at the end")
 
 
 def _counts(text: str) -> list[int]:
