@@ -1,6 +1,6 @@
 import pytest
 
-from gradcast.errors import told
+from gradcast.errors import Diverged, GradcastError, told
 
 
 @pytest.mark.parametrize(
@@ -13,3 +13,12 @@ from gradcast.errors import told
 )
 def test_an_error_is_quoted_in_one_short_line(error: Exception, quoted: str) -> None:
     assert told(error) == quoted
+
+
+def test_a_sentence_is_one_line_of_bearable_length_and_steers_no_terminal() -> None:
+    assert str(GradcastError("a\nb \x1b[2J\u202e.")) == "a b ?[2J?."
+    assert str(Diverged("the loss is\r\nnot finite")) == "the loss is not finite"
+    long = str(GradcastError(f"unknown key '{'x' * 5000}'; known: {'y' * 150}, z"))
+    assert len(long) < 750
+    assert long.startswith("unknown key 'xxx")
+    assert long.endswith(f"'; known: {'y' * 150}, z")

@@ -7,13 +7,13 @@ two run directories    their rows of the same name; the first directory is the b
 a row and a directory  every other row of the directory; the row is the base, wherever it stands
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from gradcast import result, statistics
 from gradcast.errors import GradcastError, told
+from gradcast.jsontext import parse_json
 from gradcast.result import RowResult
 from gradcast.spec import Setting, Spec
 from gradcast.specfile import nearest
@@ -71,7 +71,7 @@ class Finished:
         """The digest of what it was trained on."""
         file = self.place / "stream.json"
         try:
-            return str(json.loads(file.read_text(encoding="utf-8"))["source"])
+            return str(parse_json(file.read_text(encoding="utf-8"))["source"])
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise GradcastError(f"{file} cannot be read ({told(error)}); delete {self.place} and run again") from None
 
@@ -139,12 +139,7 @@ def locate(given: Path) -> Named:
     if path is None:
         raise GradcastError(f"{given} {_fault(place)}; {REMEDY}")
     run, row = RunDirectory(path), None if path == place else place.name
-    try:
-        spec = run.spec
-    except (OSError, ValueError, RecursionError, GradcastError) as error:
-        raise GradcastError(
-            f"{path / 'spec.toml'} cannot be read ({told(error)}); delete {path} and run again"
-        ) from None
+    spec = run.spec
     names = [own.name for own in spec.rows]
     if row is not None and row not in names:
         raise GradcastError(f"there is no row {row!r} in {path.name}{nearest(row, names)}")

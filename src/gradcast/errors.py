@@ -1,13 +1,19 @@
 """The exception for mistakes that a sentence can explain, and its kind that is a result too."""
 
 BAD_INPUT = 2  # the exit code
+BEGINNING, END = 500, 200  # letters that are kept of a sentence that quotes too much
 
 
 class GradcastError(Exception):
     """Bad input or a failed run: one sentence that names the thing and the remedy.
 
-    The command line prints it without a traceback and exits with ``BAD_INPUT``.
+    The command line prints it without a traceback and exits with ``BAD_INPUT``. It may quote what a file says: whatever
+    that is, the sentence stays one line, of a bearable length, without signs that a terminal would obey.
     """
+
+    def __init__(self, sentence: str) -> None:
+        line = "".join(sign if sign.isprintable() else "?" for sign in " ".join(sentence.split()))
+        super().__init__(line if len(line) <= BEGINNING + END else f"{line[:BEGINNING]} … {line[-END:]}")
 
 
 class Diverged(GradcastError):

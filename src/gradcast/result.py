@@ -66,14 +66,15 @@ def read(directory: RunDirectory, *, rows: Container[str] | None = None, steps: 
     for row in spec.rows:
         if not directory.finished(row.name) or (rows is not None and row.name not in rows):
             continue
-        matrices = np.stack([directory.accuracy(row.name, seed) for seed in spec.seeds])
+        tasks = row.setting.stream.tasks
+        matrices = np.stack([directory.accuracy(row.name, seed, tasks) for seed in spec.seeds])
         measures = [measure(matrix) for matrix in matrices]
-        lines = [directory.metrics(row.name, seed) for seed in spec.seeds] if steps else []
+        lines = [directory.metrics(row.name, seed, tasks) for seed in spec.seeds] if steps else []
         logs = [diagnose(own) for own in lines]
         names = list(dict.fromkeys(name for log in logs for name in log))  # a seed may have drawn no unlabelled batch
         diagnostics = {name: interval([log[name] for log in logs if name in log]) for name in names}
         drawn = COURSES if steps else ()
-        courses = {name: np.stack([course(own, name, matrices.shape[2]) for own in lines]) for name in drawn}
+        courses = {name: np.stack([course(own, name, tasks) for own in lines]) for name in drawn}
         courses = {name: values for name, values in courses.items() if not np.isnan(values).all()}
         acc = [100 * m.acc for m in measures]
         base = spec.rows[0]

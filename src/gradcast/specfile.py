@@ -167,7 +167,7 @@ def _literal(text: str) -> object:
     """A TOML value; a bare word is a string."""
     try:
         parsed = tomllib.loads(f"value = {text.strip()}")
-    except ValueError:  # not TOML, or a number beyond all measure
+    except (ValueError, RecursionError):  # not TOML, a number beyond all measure, or nesting without end
         return text.strip()
     value: object = parsed["value"] if set(parsed) == {"value"} else text
     return value

@@ -16,7 +16,7 @@ import os
 import shutil
 import tomllib
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,7 +26,8 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
-from gradcast.errors import GradcastError
+from gradcast.errors import GradcastError, told
+from gradcast.jsontext import parse_json
 from gradcast.spec import Spec
 from gradcast.specfile import dump, parse
 
@@ -68,7 +69,11 @@ class RunDirectory:
     @property
     def spec(self) -> Spec:
         """The specification it was made from."""
-        return parse(tomllib.loads((self.path / "spec.toml").read_text(encoding="utf-8")))
+        file = self.path / "spec.toml"
+        try:
+            return parse(tomllib.loads(file.read_text(encoding="utf-8")))
+        except (OSError, ValueError, RecursionError, GradcastError) as error:
+            raise GradcastError(f"{file} cannot be read ({told(error)}); delete {self.path} and run again") from None
 
     def seed(self, row: str, seed: int) -> Path:
         """The directory of one replica."""
@@ -116,28 +121,43 @@ class RunDirectory:
         listed = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in facts.items()}
         write_text(self.path / row / "stream.json", json.dumps(listed) + "\n")
 
-    def accuracy(self, row: str, seed: int) -> Float[np.ndarray, "rows tasks"]:
-        """The accuracy matrix of one replica, row 0 before training."""
+    def accuracy(self, row: str, seed: int, tasks: int | None = None) -> Float[np.ndarray, "rows tasks"]:
+        """The accuracy matrix of one replica, row 0 before training; of so many tasks, where that is known."""
         file = self.seed(row, seed) / "accuracy.csv"
         try:
             with warnings.catch_warnings(action="ignore"):  # of an empty file: our own sentence says it
                 table = np.loadtxt(file, delimiter=",", skiprows=1, ndmin=2)[:, 1:]
             if table.shape[0] != table.shape[1] + 1 or not np.isfinite(table).all():
                 raise ValueError(f"{table.shape[0]} rows for {table.shape[1]} tasks, or not numbers")
+            if tasks not in (None, table.shape[1]):
+                raise ValueError(f"{table.shape[1]} tasks where the specification says {tasks}")
         except (OSError, ValueError, IndexError) as error:
             raise _damaged(file, error) from None
         return table
 
-    def metrics(self, row: str, seed: int) -> list[Line]:
-        """The logged steps of one replica."""
+    def metrics(self, row: str, seed: int, tasks: int | None = None) -> list[Line]:
+        """The logged steps of one replica; of so many tasks, where that is known."""
         file = self.seed(row, seed) / "metrics.jsonl"
         try:
-            lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-            if not lines or not all(isinstance(line, dict) and "loss" in line for line in lines):
-                raise ValueError("not a line of numbers for each step")
+            lines = logged(file.read_text(encoding="utf-8").splitlines(), tasks)
+            if not lines:
+                raise ValueError("no step")
         except (OSError, ValueError) as error:
             raise _damaged(file, error) from None
         return lines
+
+
+def logged(lines: Iterable[str], tasks: int | None = None) -> list[Line]:
+    """Steps as they were written, a JSON object each; a ValueError where one is something else."""
+    found = [parse_json(line) for line in lines]
+    for line in found:
+        if not isinstance(line, dict) or not all(isinstance(value, float | int | str) for value in line.values()):
+            raise ValueError("a line without the numbers of a step")
+        if "loss" not in line or type(line.get("task")) is not int or line["task"] < 0:
+            raise ValueError("a step without its loss or task")
+        if tasks is not None and line["task"] >= tasks:
+            raise ValueError("a step without a known task")
+    return found
 
 
 def _damaged(file: Path, error: Exception) -> GradcastError:

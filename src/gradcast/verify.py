@@ -3,7 +3,6 @@
 import json
 import math
 import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from torch import Tensor, nn
 
 from gradcast.capture import fastest
 from gradcast.core import Batch, Learner, Unlabelled
+from gradcast.data.arrays import UNREADABLE, read_npz
 from gradcast.environment import choose_place
 from gradcast.errors import GradcastError, told
 from gradcast.gradients.learner import GradientLearner
@@ -185,10 +185,9 @@ def _load(path: Path) -> dict[str, Any]:
     if not zipfile.is_zipfile(path):
         raise GradcastError(f"{path} is not an .npz archive, or it is cut off")
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            return dict(archive)
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise GradcastError(f"{path} cannot be read ({error})") from None
+        return read_npz(path)
+    except UNREADABLE as error:
+        raise GradcastError(f"{path} cannot be read ({told(error)}); fetch it again") from None
 
 
 def _images(array: np.ndarray, step: Step) -> Tensor:

@@ -2,14 +2,14 @@
 
 import io
 import pickle
-import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
 from gradcast.errors import GradcastError
+from tests.mutations import damaged
 
 PROTOCOLS = ["python 2", 2, 3, 4, 5]
 COPIES = 300
@@ -54,7 +54,7 @@ def refusals_of_damaged_copies(path: Path, read: Callable[[], object], *, seed: 
     whole = path.read_bytes()
     read()
     messages = []
-    for copy in _damaged(whole, COPIES, random.Random(seed)):
+    for copy in damaged(whole, COPIES, seed):
         path.write_bytes(copy)
         try:
             read()
@@ -63,26 +63,3 @@ def refusals_of_damaged_copies(path: Path, read: Callable[[], object], *, seed: 
     path.write_bytes(whole)
     assert [message for message in messages if "\n" in message] == []
     return len(messages)
-
-
-def _damaged(whole: bytes, count: int, chance: random.Random) -> Iterator[bytes]:
-    """Flips, cuts and insertions; two of three close to an end, where the structure of most files lies."""
-    edge = min(len(whole), 300)
-    for _ in range(count):
-        copy = bytearray(whole)
-        for _ in range(chance.choice((1, 1, 2, 8))):
-            at = chance.choice(
-                (chance.randrange(len(whole)), chance.randrange(edge), len(whole) - 1 - chance.randrange(edge))
-            )
-            match chance.randrange(6):
-                case 0 | 1:
-                    copy[at : at + 1] = chance.randbytes(1)
-                case 2:
-                    copy[at : at + 1] = bytes([copy[at] ^ 1 << chance.randrange(8)]) if at < len(copy) else b""
-                case 3:
-                    copy[at:at] = chance.randbytes(chance.randrange(1, 9))
-                case 4:
-                    del copy[at : at + chance.randrange(1, 20)]
-                case 5:
-                    del copy[at + chance.randrange(edge) :]
-        yield bytes(copy)

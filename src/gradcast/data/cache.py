@@ -14,7 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from gradcast.errors import GradcastError
+from gradcast.data.arrays import UNREADABLE
+from gradcast.errors import GradcastError, told
+from gradcast.jsontext import parse_json
 
 Arrays = dict[str, np.ndarray]
 BUILDING = ".building-"
@@ -54,8 +56,8 @@ class Cache:
         if place.is_dir():
             try:
                 return _load(place)
-            except (OSError, ValueError, EOFError) as error:
-                warnings.warn(f"the cache entry {place} is damaged ({error}) and is made anew", stacklevel=2)
+            except UNREADABLE as error:
+                warnings.warn(f"the cache entry {place} is damaged ({told(error)}) and is made anew", stacklevel=2)
                 shutil.rmtree(place, ignore_errors=True)
         try:
             self._build(place, text, build)
@@ -110,5 +112,7 @@ def _own(path: Path) -> bool:
 
 
 def _load(place: Path) -> Arrays:
-    names = json.loads((place / "key.json").read_text())["files"]
+    names = parse_json((place / "key.json").read_text(encoding="utf-8"))["files"]
+    if names != sorted(path.name for path in place.glob("*.npy")):
+        raise ValueError("other files than its key names")
     return {Path(name).stem: np.load(place / name, mmap_mode="r", allow_pickle=False) for name in names}

@@ -74,7 +74,7 @@ def _zipped(root: Path) -> ImageFiles:
     try:
         with zipfile.ZipFile(root) as archive:
             entries = sorted(archive.infolist(), key=lambda entry: entry.filename)
-    except (OSError, zipfile.BadZipFile, ValueError, struct.error) as error:
+    except UNREADABLE as error:
         raise GradcastError(f"{root} is not a readable zip archive ({error}); fetch it again") from None
     for entry in entries:
         if PurePosixPath(entry.filename).is_absolute() or ".." in PurePosixPath(entry.filename).parts:

@@ -1,8 +1,10 @@
 """MNIST and Fashion-MNIST: four idx files, gzipped or not."""
 
 import gzip
+import math
 import struct
 import zlib
+from io import BufferedIOBase
 from pathlib import Path
 
 import numpy as np
@@ -43,20 +45,27 @@ def read_idx(path: Path) -> np.ndarray:
     """An idx file of unsigned bytes: two zeros, type 8, number of dimensions, their sizes, the data."""
     try:
         with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
-            raw = file.read(LARGEST + 1)
+            shape = _shape(file, path)
+            body = file.read(math.prod(shape) + 1)  # no more than was promised, whatever there is
     except (OSError, EOFError, zlib.error) as error:
         raise GradcastError(f"{path} cannot be unpacked ({error}); fetch it again") from None
-    if len(raw) < 4 or raw[:3] != b"\0\0\x08":
+    if len(body) != math.prod(shape):
+        held = f"{len(body)} bytes" if len(body) < math.prod(shape) else "more bytes"
+        raise GradcastError(f"{path} holds {held} where its header promises {shape}; fetch it again")
+    return np.frombuffer(body, dtype=np.uint8).reshape(shape)
+
+
+def _shape(file: BufferedIOBase, path: Path) -> tuple[int, ...]:
+    magic = file.read(4)
+    if len(magic) < 4 or magic[:3] != b"\0\0\x08":
         raise GradcastError(f"{path} is not an idx file of bytes (wrong magic number); fetch it again")
-    if len(raw) > LARGEST:
-        raise GradcastError(f"{path} unpacks to more than {LARGEST} bytes, which no dataset of this kind has")
-    dimensions = raw[3]
+    dimensions = magic[3]
     if dimensions > MOST_DIMENSIONS:
         raise GradcastError(f"{path} claims {dimensions} dimensions; fetch it again")
-    if len(raw) < 4 + 4 * dimensions:
+    sizes = file.read(4 * dimensions)
+    if len(sizes) < 4 * dimensions:
         raise GradcastError(f"{path} ends inside its header; fetch it again")
-    shape = struct.unpack(f">{dimensions}I", raw[4 : 4 + 4 * dimensions])
-    body = np.frombuffer(raw, dtype=np.uint8, offset=4 + 4 * dimensions)
-    if body.size != int(np.prod(shape, dtype=object)):
-        raise GradcastError(f"{path} holds {body.size} bytes where its header promises {shape}; fetch it again")
-    return body.reshape(shape)
+    shape = struct.unpack(f">{dimensions}I", sizes)
+    if math.prod(shape) > LARGEST:
+        raise GradcastError(f"{path} promises more than {LARGEST} bytes, which no dataset of this kind has")
+    return shape

@@ -1,10 +1,5 @@
 """Your own data: a folder a class, an .npz file, arrays or tensors, any torch Dataset."""
 
-import lzma
-import struct
-import tokenize
-import zipfile
-import zlib
 from collections.abc import Sized
 from pathlib import Path
 from typing import Any
@@ -15,19 +10,15 @@ from PIL import Image
 from torch import Tensor
 from torch.utils.data import Dataset
 
+from gradcast.data import arrays
 from gradcast.data.files import image_files
 from gradcast.data.images import Images, Pixels, Source
 from gradcast.data.labelled import LabelledFiles
-from gradcast.errors import GradcastError
+from gradcast.errors import GradcastError, told
 from gradcast.randomness import numpy_generator
 
 Array = np.ndarray | Tensor
 NPZ_KEYS = ("x_train", "y_train", "x_test", "y_test")
-# What numpy raises on .npz files that are not what they claim to be.
-UNREADABLE = (
-    OSError, ValueError, EOFError, TypeError, AttributeError, LookupError, OverflowError, MemoryError, RuntimeError,
-    SyntaxError, tokenize.TokenError, struct.error, zipfile.BadZipFile, zlib.error, lzma.LZMAError, Warning,
-)  # fmt: skip
 HELD_OUT = 5  # one image in so many, where a folder has no test set of its own
 
 
@@ -84,14 +75,13 @@ def read_npz(path: Path) -> Source:
     if not path.is_file():
         raise GradcastError(f"{path} does not exist; set stream.path to an .npz file with {', '.join(NPZ_KEYS)}")
     try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-            missing = [key for key in NPZ_KEYS if key not in archive]
-            arrays = {key: np.asarray(archive[key]) for key in NPZ_KEYS} if not missing else {}
-    except UNREADABLE as error:
-        raise GradcastError(f"{path} is not a readable .npz file ({' '.join(str(error).split())})") from None
+        found = arrays.read_npz(path)
+    except arrays.UNREADABLE as error:
+        raise GradcastError(f"{path} is not a readable .npz file ({told(error)})") from None
+    missing = [key for key in NPZ_KEYS if key not in found]
     if missing:
         raise GradcastError(f"{path} has no array {missing[0]!r}; it must hold {', '.join(NPZ_KEYS)}")
-    return own_data(*(arrays[key] for key in NPZ_KEYS), name=path.stem)
+    return own_data(*(found[key] for key in NPZ_KEYS), name=path.stem)
 
 
 def own_data(x_train: Array, y_train: Array, x_test: Array, y_test: Array, *, name: str = "own") -> Source:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from gradcast.data.files import ImageFiles, image_files
-from gradcast.errors import GradcastError
+from gradcast.errors import GradcastError, told
 
 
 def any_images(root: Path) -> ImageFiles:
@@ -19,13 +19,8 @@ def cub(root: Path) -> ImageFiles:
     files, listed, split = any_images(root), root / "images.txt", root / "train_test_split.txt"
     if not listed.is_file() or not split.is_file():
         return files
-    names = dict(line.split(maxsplit=1) for line in listed.read_text().splitlines() if line.strip())
-    training = {
-        number
-        for number, flag in (line.split() for line in split.read_text().splitlines() if line.strip())
-        if flag == "1"
-    }
-    wanted = {f"images/{name.strip()}" for number, name in names.items() if number in training}
+    training = {number for number, flag in _pairs(split) if flag == "1"}
+    wanted = {f"images/{name}" for number, name in _pairs(listed) if number in training}
     return _chosen(files, wanted, split)
 
 
@@ -34,8 +29,23 @@ def aircraft(root: Path) -> ImageFiles:
     files, listed = any_images(root), root / "data" / "images_train.txt"
     if not listed.is_file():
         return files
-    wanted = {f"data/images/{line.strip()}.jpg" for line in listed.read_text().splitlines() if line.strip()}
+    wanted = {f"data/images/{line}.jpg" for line in _lines(listed)}
     return _chosen(files, wanted, listed)
+
+
+def _pairs(path: Path) -> list[list[str]]:
+    """A number and a word on each line."""
+    pairs = [line.split(maxsplit=1) for line in _lines(path)]
+    if not all(len(pair) == 2 for pair in pairs):
+        raise GradcastError(f"{path} has a line that is no number and word; unpack the archive again")
+    return pairs
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except (OSError, ValueError) as error:
+        raise GradcastError(f"{path} cannot be read ({told(error)}); unpack the archive again") from None
 
 
 def _chosen(files: ImageFiles, wanted: set[str], listed: Path) -> ImageFiles:

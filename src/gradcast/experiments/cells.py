@@ -12,6 +12,7 @@ from pathlib import Path
 
 from gradcast.environment import Arithmetic
 from gradcast.errors import GradcastError, told
+from gradcast.jsontext import parse_json
 from gradcast.result import RowResult, read
 from gradcast.run import run
 from gradcast.shared import Display
@@ -54,7 +55,6 @@ class Cell:
         """Where each trained seed lies; with ``steps``, what its signal did as well."""
         found: dict[int, tuple[RunDirectory, RowResult]] = {}
         for place in self.directories(out):
-            _seeds(place)  # a damaged specification in a sentence
             (result,) = read(place, steps=steps)
             for seed in result.seeds:
                 found.setdefault(seed, (place, result))
@@ -62,7 +62,7 @@ class Cell:
 
     def seeds(self, out: Path) -> set[int]:
         """Seeds that are trained; cheaper than their results."""
-        return {seed for place in self.directories(out) for seed in _seeds(place)}
+        return {seed for place in self.directories(out) for seed in place.spec.seeds}
 
     def train(self, seeds: Sequence[int], out: Path, data: Path | None, device: str, display: Display | None) -> None:
         """The seeds that are missing."""
@@ -75,17 +75,9 @@ def content(place: RunDirectory) -> dict[str, object]:
     """What was drawn to make its stream, and digests of all data, weights and code of others."""
     file = place.path / ROW / "stream.json"
     try:
-        facts = json.loads(file.read_text(encoding="utf-8"))
+        facts = parse_json(file.read_text(encoding="utf-8"))
         if not isinstance(facts, dict) or "source" not in facts:
             raise ValueError("it does not say which data")
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         raise GradcastError(f"{file} cannot be read ({told(error)}); delete {place.path} and run again") from None
     return facts
-
-
-def _seeds(place: RunDirectory) -> list[int]:
-    try:
-        return place.spec.seeds
-    except (OSError, ValueError, RecursionError, GradcastError) as error:
-        file = place.path / "spec.toml"
-        raise GradcastError(f"{file} cannot be read ({told(error)}); delete {place.path} and run again") from None

@@ -99,8 +99,8 @@ def _curves(wanted: Request, found: Sequence[Line]) -> Pictures:
         setting = items[row.name].setting
         assert setting is not None
         lying = Cell(setting, wanted.dtype).results(wanted.cells)
-        lines = [lying[seed][0].metrics(ROW, seed) for seed in row.seeds]
         tasks = row.matrices.shape[2]
+        lines = [lying[seed][0].metrics(ROW, seed, tasks) for seed in row.seeds]
         for name in ("loss", "gain", "cosine"):
             values = np.stack([course(own, name, tasks) for own in lines])
             if not np.isnan(values).all():

@@ -1,6 +1,5 @@
 """What came out of an experiment, beside what was published."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -13,12 +12,14 @@ from gradcast.environment import Arithmetic
 from gradcast.errors import GradcastError, told
 from gradcast.experiments.cells import ROW, Cell, content
 from gradcast.experiments.experiment import Experiment, Item
+from gradcast.jsontext import parse_json
 from gradcast.measures import Measures
 from gradcast.statistics import CONFIDENCE, Interval, Paired, compare, correct, interval
 from gradcast.store import RunDirectory
 
 # Measures as published tables give them: ACC in per cent, transfer divided by the number of tasks.
 MEASURES = {"acc": ("acc", 100.0), "bwt": ("bwt_ref", 1.0), "fwt": ("fwt_ref", 1.0)}
+COSTS = {"milliseconds": "ms_per_labelled_image", "megabytes": "peak_gpu_memory_mb"}  # keys of env.json
 
 # pairs: two runs with the same seed differ by that much; seeds: two runs with different seeds do; beyond: neither
 Noise = Literal["pairs", "seeds", "beyond"]
@@ -152,12 +153,11 @@ def _environment(place: RunDirectory) -> tuple[dict[str, float], str]:
     """What a row cost, and where it comes from."""
     file = place.path / ROW / "env.json"
     try:
-        facts = json.loads(file.read_text(encoding="utf-8"))
+        facts = parse_json(file.read_text(encoding="utf-8"))
         time, commit = facts["time"], facts.get("commit")
         day, version = str(time["started"])[:10], facts["versions"]["torch"]
         device = facts["device"]
-    except (OSError, ValueError, LookupError, TypeError) as error:
+        cost = {name: float(time[key]) for name, key in COSTS.items() if time.get(key) is not None}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise GradcastError(f"{file} cannot be read ({told(error)}); delete {place.path} and run again") from None
-    names = {"milliseconds": "ms_per_labelled_image", "megabytes": "peak_gpu_memory_mb"}
-    cost = {name: float(time[key]) for name, key in names.items() if time.get(key) is not None}
     return cost, f"{device}, torch {version}, {day}" + (f", commit {commit}" if commit else "")

@@ -1,13 +1,12 @@
 """What a row shows while it still trains: whole lines of files that somebody is writing."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
 
 from gradcast.errors import GradcastError, told
-from gradcast.store import Line
+from gradcast.store import Line, logged
 
 Matrix = Float[np.ndarray, "rows tasks"]
 
@@ -29,12 +28,9 @@ def accuracy_so_far(file: Path, tasks: int) -> Matrix:
 def metrics_so_far(file: Path, tasks: int) -> list[Line]:
     """The logged steps."""
     try:
-        lines = [json.loads(line) for line in _lines(file)]
-        if not all(isinstance(line, dict) and line.get("task") in range(tasks) for line in lines):
-            raise ValueError("a step without a known task")
+        return logged(_lines(file), tasks)
     except (OSError, ValueError) as error:
         raise _damaged(file, error) from None
-    return lines
 
 
 def over_seen_tasks(matrix: Matrix) -> Float[np.ndarray, " tasks"]:

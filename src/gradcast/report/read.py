@@ -1,7 +1,5 @@
 """Runs as far as their directories tell: finished rows, rows on their way, and what cannot be read."""
 
-import json
-import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +9,7 @@ from jaxtyping import Float
 
 from gradcast import result
 from gradcast.errors import GradcastError, told
+from gradcast.jsontext import parse_json
 from gradcast.report.progress import accuracy_so_far, metrics_so_far, over_seen_tasks
 from gradcast.result import COURSES, RowResult, course
 from gradcast.spec import Row, Spec
@@ -111,7 +110,8 @@ def read_runs(folder: Path, before: Sequence[Run] = ()) -> Found:
 def read_run(path: Path, before: Run | None = None) -> Run:
     """One run; a row that cannot be read is left out with a sentence."""
     directory = RunDirectory(path)
-    spec, text = _specification(path)
+    spec = directory.spec
+    text = (path / "spec.toml").read_text(encoding="utf-8")
     known = {row.name: row for row in before.rows if row.finished} if before and before.text == text else {}
     rows: list[RowState] = []
     left_out: list[str] = []
@@ -128,8 +128,8 @@ def read_run(path: Path, before: Run | None = None) -> Run:
 def _row(directory: RunDirectory, spec: Spec, place: int, row: Row) -> RowState:
     tasks, finished = row.setting.stream.tasks, directory.finished(row.name)
     if finished:
-        matrices = [_whole(directory, row, seed) for seed in spec.seeds]
-        metrics: Iterator[list[Line]] = (_steps(directory, row, seed) for seed in spec.seeds)
+        matrices = [directory.accuracy(row.name, seed, tasks) for seed in spec.seeds]
+        metrics: Iterator[list[Line]] = (directory.metrics(row.name, seed, tasks) for seed in spec.seeds)
         done = [tasks] * len(spec.seeds)
     else:
         places = [directory.seed(row.name, seed) for seed in spec.seeds]
@@ -148,46 +148,17 @@ def _curves(metrics: Iterator[list[Line]], tasks: int) -> Curves:
     return {name: np.stack(values) for name, values in zip(names, zip(*found, strict=True), strict=True)}
 
 
-def _whole(directory: RunDirectory, row: Row, seed: int) -> Float[np.ndarray, "rows tasks"]:
-    matrix = directory.accuracy(row.name, seed)
-    if matrix.shape[1] != row.setting.stream.tasks:
-        file = directory.seed(row.name, seed) / "accuracy.csv"
-        said = f"{matrix.shape[1]} tasks where the specification says {row.setting.stream.tasks}"
-        raise GradcastError(f"{file} does not belong here ({said}); delete {file.parent.parent} and run again")
-    return matrix
-
-
-def _steps(directory: RunDirectory, row: Row, seed: int) -> list[Line]:
-    lines = directory.metrics(row.name, seed)
-    if not all(line.get("task") in range(row.setting.stream.tasks) for line in lines):
-        file = directory.seed(row.name, seed) / "metrics.jsonl"
-        raise GradcastError(
-            f"{file} does not belong here (a step without a known task); delete {file.parent.parent} and run again"
-        )
-    return lines
-
-
 def _environment(file: Path) -> tuple[str, dict[str, object], str]:
     """The file as text, its times, and what is wrong with it; a row's numbers stand without it."""
     try:
         text = file.read_text(encoding="utf-8")
-        facts = json.loads(text)
+        facts = parse_json(text)
         time = facts.get("time") if isinstance(facts, dict) else None
         if not isinstance(time, dict):
             raise ValueError("it has no times")
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         return "", {}, f"Cost and environment of a row are missing: {file} cannot be read ({told(error)})"
     return text, time, ""
-
-
-def _specification(path: Path) -> tuple[Spec, str]:
-    file = path / "spec.toml"
-    try:
-        text = file.read_text(encoding="utf-8")
-        tomllib.loads(text)
-        return RunDirectory(path).spec, text
-    except (OSError, ValueError, RecursionError, GradcastError) as error:
-        raise GradcastError(f"{file} cannot be read ({told(error)}); put it back or delete {path}") from None
 
 
 def _is_run(path: Path) -> bool:
