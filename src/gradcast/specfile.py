@@ -13,12 +13,13 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from gradcast.errors import GradcastError
-from gradcast.spec import CHOICES, Row, Setting, Spec, describe
+from gradcast.spec import CHOICES, LONGEST_NAME, Row, Setting, Spec, describe
 
 Raw = dict[str, Any]
 DEFAULT_NAMES = {"model": "mlp", "learner": "gem", "signal": "none", "pool": "patches"}
 HEADER = [key for key in Spec.model_fields if key != "rows"]
 TABLES = list(Setting.model_fields)
+PLACES = (("stream", "path"), ("pool", "path"), ("model", "weights"))  # keys that name files or folders
 
 
 def presets() -> dict[str, str]:
@@ -45,10 +46,23 @@ def load(name: str, settings: Iterable[str] = ()) -> Spec:
         raw = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise GradcastError(f"{name} is not valid TOML: {error}") from None
-    raw.setdefault("name", re.sub(r"[^a-z0-9_-]+", "-", path.stem.lower()).strip("-_") or "run")
+    raw.setdefault("name", re.sub(r"[^a-z0-9_-]+", "-", path.stem.lower()).strip("-_")[:LONGEST_NAME] or "run")
+    _check_places(raw, name)
     for setting in settings:
         raw = assign(raw, setting)
     return parse(raw)
+
+
+def _check_places(raw: Raw, file: str) -> None:
+    """A file may come from anybody: the places it names are absolute or within the folders where data are looked up."""
+    for owner in (raw, *_rows(raw)):
+        for table, key in PLACES:
+            place = owner[table].get(key) if isinstance(owner.get(table), dict) else None
+            if isinstance(place, str) and ".." in Path(place).parts:
+                raise GradcastError(
+                    f"{table}.{key} = {place!r} in {file} climbs out of its folder; write the whole path, or give it "
+                    f"yourself: --set {table}.{key}=PATH"
+                )
 
 
 def parse(raw: Mapping[str, Any]) -> Spec:

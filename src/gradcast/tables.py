@@ -10,6 +10,9 @@ Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Probability = Annotated[float, Field(ge=0, le=1)]
 Share = Annotated[float, Field(gt=0, le=1)]
+# A line that people read: no line breaks, nothing that steers a terminal or turns the direction of writing.
+Words = Annotated[str, Field(pattern=r"^[^\p{Cc}\x{2028}-\x{202e}\x{2066}-\x{2069}]*$")]
+Place = Annotated[str, Field(pattern=r"^[^\x00]*$")]  # of a file or folder
 
 
 class Table(BaseModel):

@@ -16,7 +16,7 @@ from gradcast.data.images import Colour, Images, Pixels, Shape, Source, convert
 from gradcast.data.labelled import LabelledFiles, cached_pool, cached_source, own_shape
 from gradcast.data.own import class_folders, read_npz
 from gradcast.data.pools import any_images
-from gradcast.errors import GradcastError
+from gradcast.errors import GradcastError, told
 
 
 def default_data() -> Path:
@@ -37,8 +37,11 @@ class Shelf:
         wanted = Path(os.path.expanduser(path))
         places = [wanted] if wanted.is_absolute() else [self.data / wanted, wanted]
         for place in places:
-            if place.exists():
-                return place.resolve()
+            try:
+                if place.exists():
+                    return place.resolve()
+            except (OSError, RuntimeError) as error:  # no right to look, a name too long, a circle of links
+                raise GradcastError(f"{place} cannot be read ({told(error)}); set {key} to your images") from None
         tried = f": neither {' nor '.join(map(str, places))} exists" if len(places) > 1 else ""
         raise GradcastError(f"there is nothing at {path}{tried}; set {key} to your images")
 

@@ -1,5 +1,6 @@
 """The report of a run in Markdown: the verdict first, then the numbers behind it."""
 
+import re
 from collections.abc import Sequence
 
 from gradcast.advice import advice
@@ -22,12 +23,11 @@ def write_report(directory: RunDirectory, results: Sequence[RowResult]) -> None:
     lines = [
         f"# {spec.name}",
         "",
-        headline(spec),
+        harmless(headline(spec)),
         "",
         "## Verdict",
         "",
-        *[f"- {sentence}" for sentence in verdicts(results)],
-        *([] if advised is None else [f"- {advised}"]),
+        *[f"- {harmless(sentence)}" for sentence in (*verdicts(results), *filter(None, [advised]))],
         "",
         "## Results",
         "",
@@ -83,5 +83,10 @@ def _scientific(value: Interval | None) -> str:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    escaped = [[cell.replace("|", "\\|") for cell in cells] for cells in (head, ["---"] * len(head), *rows)]
-    return [f"| {' | '.join(cells)} |" for cells in escaped]
+    lines = [list(map(harmless, cells)) for cells in (head, *rows)]
+    return [f"| {' | '.join(cells)} |" for cells in (lines[0], ["---"] * len(head), *lines[1:])]
+
+
+def harmless(text: str) -> str:
+    """Somebody's words as they are, on one line: no markup, no picture from elsewhere."""
+    return re.sub(r"([\\`*\[\]<>&|])", r"\\\1", " ".join(text.split()))

@@ -19,7 +19,10 @@ LATEX = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "±": r"$\pm$",
+    "[": "{[}",  # after the end of a row it would be a length, and a star an order
+    "*": "{*}",
 }
+FORMULA = ("=", "+", "-", "@")  # what a spreadsheet takes for one, at the start of a text
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class Table:
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(
             part
-            for title, wide in zip(self.head, spread, strict=True)
+            for title, wide in zip(map(_quoted, self.head), spread, strict=True)
             for part in ((title, f"{title} low", f"{title} high") if wide else (title,))
         )
         for row in self.rows:
@@ -114,7 +117,12 @@ def _texts(row: Sequence[Cell]) -> list[str]:
 
 
 def _full(cell: Cell) -> str:
-    return cell.text if cell.value is None else repr(cell.value)
+    return _quoted(cell.text) if cell.value is None else repr(cell.value)
+
+
+def _quoted(text: str) -> str:
+    """Text that a spreadsheet shows and never computes."""
+    return f"'{text}" if text.lstrip().startswith(FORMULA) else text
 
 
 def _ends(cell: Cell) -> tuple[str, str]:
