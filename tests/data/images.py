@@ -42,5 +42,5 @@ def zipped(folder: Path, archive: Path) -> Path:
     with zipfile.ZipFile(archive, "w") as out:
         for path in sorted(folder.rglob("*")):
             if path.is_file():
-                out.write(path, path.relative_to(folder.parent))
+                out.writestr(str(path.relative_to(folder.parent)), path.read_bytes())
     return archive

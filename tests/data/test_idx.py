@@ -12,7 +12,7 @@ from gradcast.errors import GradcastError
 
 def write_idx(path: Path, array: np.ndarray) -> None:
     header = b"\0\0\x08" + bytes([array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape)
-    path.write_bytes(gzip.compress(header + array.astype(np.uint8).tobytes()))
+    path.write_bytes(gzip.compress(header + array.astype(np.uint8).tobytes(), mtime=0))
 
 
 def mnist(data: Path) -> Source:
@@ -63,12 +63,12 @@ def test_a_missing_file_means_not_found(small: Path) -> None:
     ("content", "message"),
     [
         (b"no gzip at all", "cannot be unpacked"),
-        (gzip.compress(b"\0\0\x08\x01" + bytes(100))[:-20], "cannot be unpacked"),
-        (gzip.compress(b"PK\x03\x04"), "wrong magic number"),
-        (gzip.compress(b""), "wrong magic number"),
-        (gzip.compress(b"\0\0\x08\x03\0\0"), "ends inside its header"),
-        (gzip.compress(b"\0\0\x08\x01\0\0\0\x05abc"), "holds 3 bytes where its header promises"),
-        (gzip.compress(b"\0\0\x08\x64" + b"\0\0\0\1" * 100 + b"a"), "claims 100 dimensions"),
+        (gzip.compress(b"\0\0\x08\x01" + bytes(100), mtime=0)[:-20], "cannot be unpacked"),
+        (gzip.compress(b"PK\x03\x04", mtime=0), "wrong magic number"),
+        (gzip.compress(b"", mtime=0), "wrong magic number"),
+        (gzip.compress(b"\0\0\x08\x03\0\0", mtime=0), "ends inside its header"),
+        (gzip.compress(b"\0\0\x08\x01\0\0\0\x05abc", mtime=0), "holds 3 bytes where its header promises"),
+        (gzip.compress(b"\0\0\x08\x64" + b"\0\0\0\1" * 100 + b"a", mtime=0), "claims 100 dimensions"),
     ],
 )
 def test_damaged_files_are_named(tmp_path: Path, content: bytes, message: str) -> None:
