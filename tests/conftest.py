@@ -3,22 +3,25 @@
 import os
 from pathlib import Path
 
+import jaxtyping
 import pytest
 import torch
-from jaxtyping import install_import_hook
 
 import tests.typechecker
 
 SOURCE = Path(__file__).parent.parent / "src"
 KERNELS = ("gradcast.passes.jit", "gradcast.gradients.active_set")  # their compiler reads the functions as written
 modules = [".".join(path.relative_to(SOURCE).with_suffix("").parts) for path in SOURCE.rglob("[!_]*.py")]
-install_import_hook([module for module in modules if module not in KERNELS], f"{tests.typechecker.__name__}.check")
+jaxtyping.jaxtyped = tests.typechecker.checked  # type: ignore[assignment]  # the hook looks it up
+jaxtyping.install_import_hook(
+    [module for module in modules if module not in KERNELS], f"{tests.typechecker.__name__}.check"
+)
 
 
 @pytest.fixture(autouse=True, scope="session")
 def _surroundings(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Two threads, and a cache of the tests' own instead of the user's."""
-    torch.set_num_threads(2)
+    """One thread, as threads wait for each other wherever other work runs, and a cache of the tests' own."""
+    torch.set_num_threads(1)
     os.environ["GRADCAST_CACHE"] = str(tmp_path_factory.mktemp("cache"))
 
 

@@ -1,11 +1,9 @@
-import sys
 from pathlib import Path
 
 import pytest
 
 import gradcast
-from gradcast.cli import main
-from tests.commands.process import cli, small
+from tests.commands.process import called, cli, small
 
 
 @pytest.mark.parametrize(
@@ -30,23 +28,12 @@ from tests.commands.process import cli, small
         (["verify", "nothing.npz"], "nothing.npz does not exist"),
     ],
 )
-def test_bad_input_is_one_sentence_and_exit_code_2(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    arguments: list[str],
-    message: str,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("GRADCAST_DATA", raising=False)
-    monkeypatch.setattr(sys, "argv", ["gradcast", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    said = capsys.readouterr()
-    assert ended.value.code == 2
-    assert message in said.err
-    assert len([line for line in said.err.splitlines() if line.startswith("error: ")]) == 1
-    assert said.out == ""
+def test_bad_input_is_one_sentence_and_exit_code_2(tmp_path: Path, arguments: list[str], message: str) -> None:
+    found = called(*arguments, cwd=tmp_path)
+    assert found.returncode == 2
+    assert message in found.stderr
+    assert len([line for line in found.stderr.splitlines() if line.startswith("error: ")]) == 1
+    assert found.stdout == ""
 
 
 def test_the_process_itself_ends_without_a_traceback(tmp_path: Path) -> None:
@@ -57,11 +44,11 @@ def test_the_process_itself_ends_without_a_traceback(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    found = cli("run", *small(), "--out", "file/runs", cwd=tmp_path)
+    found = called("run", *small(), "--out", "file/runs", cwd=tmp_path)
     assert found.returncode == 2
     assert "file/runs" in found.stderr
     assert "Traceback" not in found.stderr
 
 
 def test_version(tmp_path: Path) -> None:
-    assert cli("--version", cwd=tmp_path).stdout == f"gradcast {gradcast.__version__}\n"
+    assert called("--version", cwd=tmp_path).stdout == f"gradcast {gradcast.__version__}\n"

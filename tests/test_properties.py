@@ -21,7 +21,8 @@ from gradcast.errors import GradcastError
 from gradcast.measures import measure
 from gradcast.spec import CHOICES, Setting, Spec, StreamSpec
 from gradcast.specfile import TABLES, dump, parse
-from gradcast.store import Recorder, RunDirectory
+from gradcast.recorder import Recorder
+from gradcast.store import RunDirectory
 from gradcast.tables import Table
 
 PLAIN = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])

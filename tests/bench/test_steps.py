@@ -34,15 +34,16 @@ def test_the_weights_have_come_through_the_earlier_tasks() -> None:
     assert not torch.equal(next(at[1].parameters()), next(at[2].parameters()))
 
 
-def test_as_released_numpy_has_its_threads_for_its_turns_alone() -> None:
+def test_as_released_numpy_has_its_threads_for_its_turns_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     def threads(_: int) -> bool:
         seen.append({pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"})
         return False
 
     seen: list[set[int]] = []
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     with threadpool_limits(1, user_api="blas"):
         time_steps(PLACE, 1, AsReleased(threads), threads)
-    assert seen == [{torch.get_num_threads()}] * 4 + [{1}] * 4
+    assert seen == [{2}] * 4 + [{1}] * 4
 
 
 def test_timings_are_medians_of_both_kinds_of_steps_weighed_by_share(monkeypatch: pytest.MonkeyPatch) -> None:

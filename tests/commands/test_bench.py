@@ -2,11 +2,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.process import cli
+from tests.commands.process import called
 
 
 @pytest.mark.parametrize("replicas", ["", "two", "1,0"])
 def test_bench_refuses_what_is_no_list_of_numbers(replicas: str, tmp_path: Path) -> None:
-    found = cli("bench", "--replicas", replicas, cwd=tmp_path)
+    found = called("bench", "--replicas", replicas, cwd=tmp_path)
     assert found.returncode == 2
     assert "as in --replicas 1,4,16" in found.stderr

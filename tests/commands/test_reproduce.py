@@ -4,12 +4,12 @@ from pathlib import Path
 import pytest
 
 from gradcast.experiments.experiment import names
-from tests.commands.process import cli
+from tests.commands.process import ALONE, called
 
 
 def test_list_shows_every_table_and_figure_with_its_state(tmp_path: Path) -> None:
-    shown = cli("reproduce", "list", cwd=tmp_path).stdout
-    states = json.loads(cli("reproduce", "--json", cwd=tmp_path).stdout)
+    shown = called("reproduce", "list", cwd=tmp_path).stdout
+    states = json.loads(called("reproduce", "--json", cwd=tmp_path).stdout)
     assert all(f"  {name} " in shown for name in names())
     assert list(states) == names()
     assert states["E3"] == {"title": "Table 5: iCIFAR-100", "rows": 47, "run": 0, "not_yet": 13}
@@ -17,7 +17,7 @@ def test_list_shows_every_table_and_figure_with_its_state(tmp_path: Path) -> Non
 
 
 def test_show_trains_nothing(tmp_path: Path) -> None:
-    shown = cli("reproduce", "E3", "--show", cwd=tmp_path)
+    shown = called("reproduce", "E3", "--show", cwd=tmp_path)
     assert shown.returncode == 0, shown.stderr
     assert "MutexMatch" in shown.stdout
     assert "not run" in shown.stdout
@@ -35,18 +35,29 @@ def test_show_trains_nothing(tmp_path: Path) -> None:
     ],
 )
 def test_bad_input(arguments: list[str], message: str, tmp_path: Path) -> None:
-    found = cli("reproduce", *arguments, cwd=tmp_path)
+    found = called("reproduce", *arguments, cwd=tmp_path)
     assert found.returncode == 2
     assert message in found.stderr
 
 
 @pytest.mark.data
 def test_a_quick_look_at_a_table(tmp_path: Path, data: Path) -> None:
-    arguments = ["reproduce", "E1", "--quick", "--rows", "gem-predicted", "--data", str(data), "--device", "cpu"]
-    found = cli(*arguments, cwd=tmp_path)
+    arguments = [
+        "reproduce",
+        "E1",
+        "--quick",
+        "--rows",
+        "gem-predicted",
+        "--data",
+        str(data),
+        "--device",
+        "cpu",
+        *ALONE,
+    ]
+    found = called(*arguments, cwd=tmp_path)
     assert found.returncode == 0, found.stderr
     assert found.stdout.startswith("QUICK LOOK, not a result")
-    again = cli(*arguments, "--json", cwd=tmp_path)
+    again = called(*arguments, "--json", cwd=tmp_path)
     assert again.stderr.strip() == ""  # nothing is trained again
     (row,) = json.loads(again.stdout)["rows"]
     assert row["ours"]["acc"]["seeds"] == 2

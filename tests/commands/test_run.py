@@ -7,7 +7,7 @@ from pathlib import Path
 from PIL import Image
 
 from gradcast.checkpoint import file
-from tests.commands.process import cli, small, started
+from tests.commands.process import ALONE, called, cli, small, started
 
 
 def test_run_prints_table_verdict_and_place_then_is_not_repeated(tmp_path: Path) -> None:
@@ -17,7 +17,7 @@ def test_run_prints_table_verdict_and_place_then_is_not_repeated(tmp_path: Path)
     assert "GEM + predicted gradients against GEM:" in first.stdout
     assert "Results: runs/digits-" in first.stdout
     assert "120/120" not in first.stdout  # progress goes to standard error
-    again = cli("run", *small(), "--seeds", "2", "--device", "cpu", "--json", cwd=tmp_path)
+    again = called("run", *small(), "--seeds", "2", "--device", "cpu", "--json", cwd=tmp_path)
     assert "finished earlier, not run again" in again.stderr
     result = json.loads(again.stdout)
     assert [row["name"] for row in result["rows"]] == ["base", "predicted", "random"]
@@ -34,7 +34,7 @@ def test_a_specification_file_and_a_folder_pool_with_a_bad_image(tmp_path: Path)
         'seeds = [0]\nstream = {tasks = 2, samples = 20}\nsignal = {name = "predicted"}\npolicy = {p = 1.0}\n'
         'pool = {name = "folder", path = "photos"}\n'
     )
-    found = cli("run", "mine.toml", "--out", "here", cwd=tmp_path)
+    found = cli("run", "mine.toml", *ALONE, "--out", "here", cwd=tmp_path)
     assert found.returncode == 0, found.stderr
     assert "warning: skipped" in found.stderr
     assert "photos/bad.png" in found.stderr
@@ -42,15 +42,15 @@ def test_a_specification_file_and_a_folder_pool_with_a_bad_image(tmp_path: Path)
 
 
 def test_show_prints_a_specification_that_runs_as_it_is(tmp_path: Path) -> None:
-    shown = cli("run", "mnist-r", "--set", "stream.tasks=4", "--show", cwd=tmp_path)
+    shown = called("run", "mnist-r", "--set", "stream.tasks=4", "--show", cwd=tmp_path)
     assert "tasks = 4" in shown.stdout
     (tmp_path / "again.toml").write_text(shown.stdout)
-    assert cli("run", "again.toml", "--show", cwd=tmp_path).stdout == shown.stdout
+    assert called("run", "again.toml", "--show", cwd=tmp_path).stdout == shown.stdout
     assert not (tmp_path / "runs").exists()
 
 
 def test_presets_are_listed(tmp_path: Path) -> None:
-    listed = cli("presets", cwd=tmp_path).stdout
+    listed = called("presets", cwd=tmp_path).stdout
     assert all(name in listed for name in ("digits", "mnist-r", "mnist-p"))
 
 
@@ -98,10 +98,10 @@ def test_signals_stop_a_run_with_a_checkpoint_and_nobody_else_may_write(tmp_path
 
 
 def test_resume_needs_something_to_go_on_with(tmp_path: Path) -> None:
-    found = cli("run", *small(), "--resume", cwd=tmp_path)
+    found = called("run", *small(), "--resume", cwd=tmp_path)
     assert found.returncode == 2
     assert "there is no unfinished run of this specification in runs/digits-" in found.stderr
     assert not (tmp_path / "runs").exists()
-    both = cli("run", *small(), "--resume", "--fresh", cwd=tmp_path)
+    both = called("run", *small(), "--resume", "--fresh", cwd=tmp_path)
     assert both.returncode == 2
     assert "leave one out" in both.stderr

@@ -2,16 +2,16 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.commands.process import cli
+from tests.commands.process import called, cli
 from tests.test_verify import CASES, trace
 
 
 def test_verify_exits_1_on_a_difference(tmp_path: Path) -> None:
     options = {"tasks": 2, "steps": 3, "classes_per_task": 4, "masked": False, "alpha": 0.4, "loss_scale": 7.0}
     trace(tmp_path / "good.npz", **CASES[0], **options)  # type: ignore[arg-type]
-    good = cli("verify", "good.npz", cwd=tmp_path)
+    good = called("verify", "good.npz", cwd=tmp_path)
     assert good.returncode == 0
-    mixed = cli("verify", "nothing.npz", "good.npz", cwd=tmp_path)
+    mixed = called("verify", "nothing.npz", "good.npz", cwd=tmp_path)
     assert mixed.returncode == 2
     assert "good.npz: 6 steps" in mixed.stdout
     assert good.stdout.startswith("good.npz: 6 steps, largest relative difference ")
@@ -26,6 +26,6 @@ def test_verify_exits_1_on_a_difference(tmp_path: Path) -> None:
 
 
 def test_verify_takes_a_device_and_says_when_there_is_none(tmp_path: Path) -> None:
-    found = cli("verify", "x.npz", "--device", "nonsense", cwd=tmp_path)
+    found = called("verify", "x.npz", "--device", "nonsense", cwd=tmp_path)
     assert found.returncode == 2
     assert "x.npz" in found.stderr
