@@ -148,13 +148,13 @@ def resnets(seeds: range) -> Replicas:
 @pytest.mark.parametrize("name", LEARNERS)
 def test_residual_networks_together_equal_one_by_one(name: str) -> None:
     generator = torch.Generator().manual_seed(0)
-    images = torch.rand(20, 3, 8, 3, 16, 16, generator=generator, dtype=torch.float64)
-    labels = torch.randint(3, (20, 3, 8), generator=generator)
+    images = torch.rand(12, 3, 8, 3, 16, 16, generator=generator, dtype=torch.float64)
+    labels = torch.randint(3, (12, 3, 8), generator=generator)
 
     def trained(seeds: range) -> tuple[Tensor, int]:
         model, own = resnets(seeds), slice(seeds.start, seeds.stop)
         step = Step(model, learner(name), 0.01)
-        projected = [step(Batch(images[i, own], labels[i, own], i // 7))["projected"].sum() for i in range(20)]
+        projected = [step(Batch(images[i, own], labels[i, own], i // 4))["projected"].sum() for i in range(12)]
         statistics = [b.flatten(1) for key, b in model.buffers.items() if "running" in key]
         return torch.cat([model.theta, *statistics], dim=1), int(torch.stack(projected).sum())
 

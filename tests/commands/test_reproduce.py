@@ -42,18 +42,8 @@ def test_bad_input(arguments: list[str], message: str, tmp_path: Path) -> None:
 
 @pytest.mark.data
 def test_a_quick_look_at_a_table(tmp_path: Path, data: Path) -> None:
-    arguments = [
-        "reproduce",
-        "E1",
-        "--quick",
-        "--rows",
-        "gem-predicted",
-        "--data",
-        str(data),
-        "--device",
-        "cpu",
-        *ALONE,
-    ]
+    wanted = ["reproduce", "E1", "--quick", "--rows", "gem-predicted"]
+    arguments = [*wanted, "--data", str(data), "--device", "cpu", *ALONE]
     found = called(*arguments, cwd=tmp_path)
     assert found.returncode == 0, found.stderr
     assert found.stdout.startswith("QUICK LOOK, not a result")
