@@ -11,7 +11,7 @@ demo: $(INSTALLED)  ## train the default preset on embedded data; under two minu
 	$(BIN)/gradcast report runs
 
 test: $(INSTALLED)  ## the whole test suite; GRADCAST_DATA and GRADCAST_GOLDEN enable the tests that need real files
-	$(BIN)/pytest --numprocesses 2 --dist worksteal
+	$(BIN)/pytest --numprocesses 2 --dist loadfile
 
 check: $(INSTALLED)  ## lint, formatting and types
 	$(BIN)/ruff check .
