@@ -19,9 +19,9 @@ from pydantic.fields import FieldInfo
 
 from gradcast.errors import GradcastError
 from gradcast.measures import measure
+from gradcast.recorder import Recorder
 from gradcast.spec import CHOICES, Setting, Spec, StreamSpec
 from gradcast.specfile import TABLES, dump, parse
-from gradcast.recorder import Recorder
 from gradcast.store import RunDirectory
 from gradcast.tables import Table
 

@@ -48,7 +48,8 @@ def called(*arguments: str, cwd: Path) -> Done:
 def started(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
     """The same, under way."""
     command = [sys.executable, "-m", "gradcast", *arguments]
-    return subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=cwd, stdout=pipe, stderr=pipe, text=True, env=_environment())
 
 
 def small(*more: str) -> list[str]:
