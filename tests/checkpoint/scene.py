@@ -76,11 +76,11 @@ def tiny(*settings: str, seeds: tuple[int, ...] = (3, 5)) -> Spec:
 
 
 class Scene:
-    """Trains rows on the host; whatever happens, the directory stays."""
+    """Trains rows; whatever happens, the directory stays."""
 
-    def __init__(self, out: Path) -> None:
+    def __init__(self, out: Path, device: str = "cpu") -> None:
         self.out = out
-        self.shared = Shared(Place(torch.device("cpu"), torch.float32), Shelf(out, Cache(out / "cache"), untracked))
+        self.shared = Shared(Place(torch.device(device), torch.float32), Shelf(out, Cache(out / "cache"), untracked))
 
     def directory(self, spec: Spec, place: str) -> RunDirectory:
         return RunDirectory.create(self.out / place, spec)
