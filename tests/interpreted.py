@@ -1,6 +1,4 @@
-"""Runs GPU kernels on the CPU, by their compiler's interpreter: slow, exact, and no GPU needed."""
-
-import os
+"""Runs GPU kernels on the CPU, by their compiler's interpreter (see conftest.py): slow, exact, and no GPU needed."""
 
 import pytest
 import torch
@@ -9,8 +7,6 @@ if torch.cuda.is_available():  # the interpreter would run the kernels of all ot
     pytest.skip(
         "interpreted kernels need a process without a GPU: CUDA_VISIBLE_DEVICES= pytest", allow_module_level=True
     )
-
-os.environ["TRITON_INTERPRET"] = "1"  # read when a kernel is defined: import this module before any kernel
 
 interpreter = pytest.importorskip(
     "triton.runtime.interpreter", reason="the kernels' compiler is not installed: pip install triton (Linux only)"

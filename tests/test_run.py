@@ -175,7 +175,7 @@ def test_labels_of_any_kind_survive_everywhere(tmp_path: Path) -> None:
     spec = small().model_copy(update={"rows": [row.model_copy(update={"label": label}) for row in small().rows]})
     directory, results = cpu(spec, tmp_path)
     assert results[0].label == label
-    assert "a\\|b [/x]" in (directory.path / "report.md").read_text()
+    assert "a\\|b \\[/x\\]" in (directory.path / "report.md").read_text()
 
 
 def test_bad_data_leaves_no_directory(tmp_path: Path) -> None:
