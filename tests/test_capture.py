@@ -86,7 +86,7 @@ def test_dropout_in_graphs_draws_what_it_draws_in_steps() -> None:
 
 @needs_gpu
 @pytest.mark.parametrize("guard", [False, True])
-@pytest.mark.parametrize("learner", ["gem", "er"])
+@pytest.mark.parametrize("learner", ["gem", "a-gem", "er"])
 @pytest.mark.parametrize("name", sorted(SIGNALS.keys() - {"none"}))
 def test_every_signal_trains_in_graphs_as_in_steps(name: str, learner: str, guard: bool) -> None:
     """Images and steps are such that rounding stays rounding: BatchNorm over a few numbers would make 1e-15 1e-2."""
@@ -102,7 +102,9 @@ def test_every_signal_trains_in_graphs_as_in_steps(name: str, learner: str, guar
     def trained_with(*, graphs: bool) -> tuple[Tensor, Metrics]:
         model = networks("model")
         own = signal(setting.signal, model, [0, 1], 0.1, lambda: networks("teacher"))
-        step = Step(model, learner_by_name(setting.learner, 2, [0, 1]), 0.001, own, Policy(guard=guard))
+        step = Step(
+            model, learner_by_name(setting.learner, 2, classes=3, seeds=[0, 1]), 0.001, own, Policy(guard=guard)
+        )
         advance, generator = Captured(step) if graphs else step, torch.Generator().manual_seed(0)
         for number in range(16):
             x = torch.rand(2, 10, 3, 16, 16, generator=generator, dtype=torch.float64).cuda()

@@ -31,6 +31,8 @@ GOOD = [
     ["policy.batchnorm=frozen", "policy.batch=1"],
     ["learner.name=er", "learner.memory=1"],
     ["learner.memory=1", "learner.batchnorm=frozen"],
+    ["learner.name=a-gem", "learner.memory=10", "learner.reference=2"],
+    ["learner.name=a-gem", "learner.reference=1", "learner.batchnorm=frozen"],
     ["model.norm=none", "policy.batch=1"],
     ["signal.name=rotation"],
     ["signal.name=contrastive"],
@@ -56,6 +58,18 @@ def test_what_fits_passes(changes: list[str]) -> None:
 def test_passes_of_one_image_are_refused(change: str, key: str) -> None:
     found = setting(change)
     with pytest.raises(GradcastError, match=f"{key} leads to a pass of a single image"):
+        check(found, stream(found))
+
+
+def test_a_reference_of_one_image_is_refused_as_well() -> None:
+    found = setting("learner.name=a-gem", "learner.reference=1")
+    with pytest.raises(GradcastError, match=r"learner\.reference leads to a pass of a single image"):
+        check(found, stream(found))
+
+
+def test_a_memory_by_class_needs_a_place_for_each() -> None:
+    found = setting("learner.name=a-gem", "learner.memory=9", "model.norm=none")
+    with pytest.raises(GradcastError, match=r"learner\.memory = 9 leaves .*, a task has 10; set it to 10 or more"):
         check(found, stream(found))
 
 

@@ -7,7 +7,8 @@ from gradcast import build, grouping
 from gradcast.data.cache import Cache
 from gradcast.data.load import Shelf, untracked
 from gradcast.environment import Place
-from gradcast.grouping import activation_numbers, replica_bytes, together
+from gradcast.grouping import activation_numbers, recalled_images, replica_bytes, together
+from gradcast.learners.named import AgemSpec, ErSpec, GemSpec
 from gradcast.networks import MLP
 from gradcast.spec import Setting
 from gradcast.specfile import load
@@ -44,6 +45,20 @@ def test_need_grows_with_memories_tasks_and_type() -> None:
     assert replica_bytes(*scene("stream.tasks=5"), PLACE) < 0.6 * base
     assert replica_bytes(*scene(), Place(CPU, torch.float64)) > 1.5 * base
     assert replica_bytes(*scene("learner.name=finetune"), PLACE) < 0.3 * base
+
+
+def test_one_constraint_needs_less_than_one_a_task() -> None:
+    gem, agem, large = (
+        replica_bytes(*scene(f"learner.name={name}", *more), PLACE)
+        for name, *more in [("gem",), ("a-gem",), ("a-gem", "learner.reference=100000")]
+    )
+    assert agem < 0.5 * gem
+    assert agem < large < gem
+    assert recalled_images(AgemSpec(name="a-gem"), 0) == (0, 0)
+    assert recalled_images(AgemSpec(name="a-gem"), 2) == (130, 1)
+    assert recalled_images(AgemSpec(name="a-gem"), 19) == (256, 1)
+    assert recalled_images(GemSpec(), 19) == (19 * 256, 19)
+    assert recalled_images(ErSpec(name="er"), 19) == (10, 0)
 
 
 def test_activations_are_what_the_backward_pass_needs() -> None:

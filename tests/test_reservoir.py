@@ -12,10 +12,8 @@ def numbered(first: int, count: int, replicas: int = 2, task: int = 0) -> Batch:
 
 
 def kept(reservoir: Reservoir) -> Replay:
-    assert reservoir.kept is not None
-    held = min(reservoir.seen, reservoir.size)
-    whole = reservoir.kept
-    return Replay(whole.x[:, :held], whole.y[:, :held], whole.tasks[:, :held])
+    assert reservoir.filled is not None
+    return Replay(*reservoir.filled)
 
 
 def test_everything_is_kept_while_there_is_room() -> None:

@@ -1,9 +1,12 @@
+import pytest
 import torch
 from torch import Tensor, nn
 
-from gradcast.core import Batch
+from gradcast.class_memory import ClassMemory
+from gradcast.core import Batch, Learner
 from gradcast.gradients.learner import GradientLearner
 from gradcast.heads import Heads
+from gradcast.learners.agem import Agem
 from gradcast.learners.er import Er
 from gradcast.learners.finetune import Finetune
 from gradcast.replicas import Replicas
@@ -63,8 +66,9 @@ def test_a_first_step_that_fails_leaves_no_poison_in_an_optimizer() -> None:
     assert step(batch())["finite"].all()
 
 
-def test_images_in_memory_are_not_copied() -> None:
-    step = Step(network(), Er(Reservoir(10, [0, 1]), 2), 0.1, skips=True)
+@pytest.mark.parametrize("learner", [Er(Reservoir(10, [0, 1]), 2), Agem(ClassMemory(2, 4, classes=2, seeds=[0, 1]))])
+def test_images_in_memory_are_not_copied(learner: Learner) -> None:
+    step = Step(network(), learner, 0.1, skips=True)
     step(batch())
     paths = list(Undo([step.networks(), step.learner], 2).before)
     assert any("theta" in path for path in paths)

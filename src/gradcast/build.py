@@ -102,7 +102,8 @@ def loop(
     replicas = another("model")
     lr = setting.learner.lr
     found = signal(setting.signal, replicas, seeds, lr, lambda: another("teacher"))
-    step = Step(replicas, learner(setting.learner, len(stream.tasks), seeds), lr, found, policy)
+    own = learner(setting.learner, len(stream.tasks), classes=stream.width, seeds=seeds)
+    step = Step(replicas, own, lr, found, policy)
     draws = Draws(pool, policy, seeds, views(setting.signal)) if found is not None and pool is not None else None
     return Loop(stream, step, evaluator, seeds, setting.stream.batch, setting.stream.epochs, draws)
 

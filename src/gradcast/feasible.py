@@ -5,7 +5,7 @@ from torch import nn
 
 from gradcast import build
 from gradcast.errors import GradcastError
-from gradcast.learners.named import DclSpec, GemSpec
+from gradcast.learners.named import AgemSpec, DclSpec, GemSpec
 from gradcast.models import network
 from gradcast.networks.featured import Featured
 from gradcast.signals.named import ContrastiveSpec, NoSignalSpec, RotationSpec, views
@@ -19,6 +19,11 @@ def check(setting: Setting, stream: Stream) -> None:
     made = network(setting.model, stream.shape, outputs)
     if any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in made.modules()):
         _check_batches(setting, stream)
+    if isinstance(setting.learner, AgemSpec) and setting.learner.memory < stream.width:
+        raise GradcastError(
+            f"learner.memory = {setting.learner.memory} leaves classes without an image, a task has {stream.width}; "
+            f"set it to {stream.width} or more"
+        )
     signal = setting.signal
     turning = isinstance(signal, RotationSpec) or (isinstance(signal, ContrastiveSpec) and "rotate" in signal.augment)
     if turning and stream.shape[1] != stream.shape[2]:
@@ -37,8 +42,10 @@ def _check_batches(setting: Setting, stream: Stream) -> None:
     passes = {"stream.batch": min(min(count % batch or batch, count) for count in counts)}
     if not isinstance(setting.signal, NoSignalSpec) and policy.p > 0 and policy.batchnorm != "frozen":
         passes["policy.batch"] = views(setting.signal).count * policy.batch
-    if isinstance(learner, GemSpec | DclSpec) and learner.batchnorm != "frozen":
+    if isinstance(learner, GemSpec | DclSpec | AgemSpec) and learner.batchnorm != "frozen":
         passes["learner.memory"] = learner.memory
+    if isinstance(learner, AgemSpec) and learner.batchnorm != "frozen":
+        passes["learner.reference"] = learner.reference
     for key, smallest in passes.items():
         if smallest < 2:
             raise GradcastError(

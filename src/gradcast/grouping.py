@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from gradcast import build
 from gradcast.environment import Place, free_memory
 from gradcast.errors import GradcastError, told
-from gradcast.learners.named import DclSpec, ErSpec, FinetuneSpec, GemSpec
+from gradcast.learners.named import AgemSpec, DclSpec, ErSpec, FinetuneSpec, GemSpec, LearnerSpec
 from gradcast.models import network
 from gradcast.signals.named import ContrastiveSpec, views
 from gradcast.spec import Setting
@@ -31,18 +31,31 @@ def replica_bytes(setting: Setting, stream: Stream, place: Place) -> int:
     made = network(setting.model, stream.shape, heads.outputs)
     weights = sum(parameter.numel() for parameter in made.parameters())
     kept = 0 if isinstance(setting.learner, FinetuneSpec) else setting.learner.memory
-    constrained = isinstance(setting.learner, GemSpec | DclSpec)
-    past = len(stream.tasks) - 1 if constrained else 0
+    recalled, constraints = recalled_images(setting.learner, len(stream.tasks) - 1)
     wide, inner = torch.finfo(place.dtype).bits // 8, torch.finfo(place.inner or place.dtype).bits // 8
     pixels = stream.shape[0] * stream.shape[1] * stream.shape[2]
-    replayed = setting.learner.replay if isinstance(setting.learner, ErSpec) else 0
     unlabelled = views(setting.signal).count * setting.policy.batch
-    images = past * kept + setting.stream.batch + replayed + unlabelled
+    images = recalled + setting.stream.batch + unlabelled
     activations = 5 * images * activation_numbers(made, stream.shape) * inner // 4  # and the gradient under way
     if isinstance(setting.signal, ContrastiveSpec):
         activations += 5 * unlabelled**2 * wide  # similarities of all views
-    rows = (past + 2) * weights * (2 * wide + 8)  # memory gradients, put together, and in float64 for the projection
+    rows = (
+        (constraints + 2) * weights * (2 * wide + 8)
+    )  # memory gradients, put together, and in float64 for the projection
     return 2 * len(stream.tasks) * kept * pixels * wide + activations + rows + 8 * weights * wide
+
+
+def recalled_images(learner: LearnerSpec, past: int) -> tuple[int, int]:
+    """Images of earlier steps that pass in a step after so many tasks, and gradients that are made of them."""
+    match learner:
+        case FinetuneSpec():
+            return 0, 0
+        case GemSpec() | DclSpec():
+            return past * learner.memory, past
+        case AgemSpec():
+            return min(past * learner.memory, learner.reference), min(past, 1)
+        case ErSpec():
+            return learner.replay, 0
 
 
 def activation_numbers(network: nn.Module, shape: Sequence[int]) -> int:

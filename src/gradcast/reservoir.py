@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
-import torch
-from jaxtyping import Int, Shaped
+from jaxtyping import Int
 from torch import Tensor
 
 from gradcast.core import Batch, Replay
 from gradcast.environment import sent
+from gradcast.places import Places
 from gradcast.randomness import numpy_generator
 
 
@@ -22,39 +22,23 @@ class Reservoir:
         self.size, self.seen = size, 0
         self.slots = [numpy_generator(seed, "reservoir") for seed in seeds]
         self.draws = [numpy_generator(seed, "replay") for seed in seeds]
-        self.kept: Replay | None = None  # its last row is where images go that are not kept
-        self.drawn: Replay | None = None  # keeps its place in memory
+        self.places = Places(size)
 
     def write(self, batch: Batch) -> None:
         """The n-th image seen goes to a random place among n, if the memory has that place."""
-        if self.kept is None:
-            self.kept = Replay(self._room(batch.x), self._room(batch.y), self._room(batch.y))
         count = batch.x.shape[1]
-        places = np.stack([self._places(generator, count) for generator in self.slots])
-        index = sent(places, batch.x.device)
-        rows = torch.arange(len(batch.x), device=batch.x.device).unsqueeze(1)
-        self.kept.x[rows, index] = batch.x
-        self.kept.y[rows, index] = batch.y
-        self.kept.tasks[rows, index] = batch.task
+        chosen = np.stack([self._places(generator, count) for generator in self.slots])
+        self.places.put(batch, sent(chosen, batch.x.device))
         self.seen += count
-
-    def _room(self, batch: Shaped[Tensor, "r b *shape"]) -> Shaped[Tensor, "r m *shape"]:
-        """For images or labels like these."""
-        return batch.new_zeros(len(batch), self.size + 1, *batch.shape[2:])
 
     @property
     def filled(self) -> tuple[Tensor, ...] | None:
         """Images, labels and tasks that it holds."""
-        if self.kept is None:
-            return None
-        return tuple(each[:, : self.held] for each in (self.kept.x, self.kept.y, self.kept.tasks))
+        return self.places.first(self.held)
 
     @filled.setter
     def filled(self, known: tuple[Tensor, ...] | None) -> None:
-        self.kept = None if known is None else Replay(*(self._room(each) for each in known))
-        if self.kept is not None and known is not None:
-            for place, each in zip((self.kept.x, self.kept.y, self.kept.tasks), known, strict=True):
-                place[:, : each.shape[1]] = each
+        self.places.fill(known)
 
     @property
     def held(self) -> int:
@@ -74,14 +58,6 @@ class Reservoir:
     def draw(self, count: int) -> Replay | None:
         """Random images, different ones where there are enough; None while there are none."""
         held = self.held
-        if self.kept is None or held == 0:
+        if held == 0:
             return None
-        chosen = np.stack([generator.choice(held, count, replace=held < count) for generator in self.draws])
-        index = sent(chosen, self.kept.x.device)
-        rows = torch.arange(len(self.draws), device=index.device).unsqueeze(1)
-        taken: list[Tensor] = [each[rows, index] for each in (self.kept.x, self.kept.y, self.kept.tasks)]
-        if self.drawn is None:
-            self.drawn = Replay(*taken)
-        for place, new in zip((self.drawn.x, self.drawn.y, self.drawn.tasks), taken, strict=True):
-            place.copy_(new)
-        return self.drawn
+        return self.places.take([generator.choice(held, count, replace=held < count) for generator in self.draws])

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from gradcast.checkpoint.state import Remembering
+from gradcast.class_memory import ClassMemory
 from gradcast.memory import TaskMemory
 from gradcast.reservoir import Reservoir
 
@@ -53,7 +54,7 @@ def _tensors(value: object, path: str) -> Iterator[tuple[str, Tensor]]:
 
 def _entries(value: object) -> Mapping[Any, object]:
     match value:
-        case TaskMemory() | Reservoir():  # hold what came in, nothing that was computed
+        case TaskMemory() | ClassMemory() | Reservoir():  # hold what came in, nothing that was computed
             return {}
         case Remembering():
             return {name: getattr(value, name) for name in value.remembers}

@@ -19,14 +19,15 @@ def test_runs_go_through_learners_and_signals(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(soak, "_one", lambda learner, signal: seen.append((learner, signal)))
     found = soak.soak(0.002, lambda what: None)
     assert found.runs == len(seen) == len(found.samples)
-    assert seen[:5] == [
+    assert seen[:6] == [
         ("finetune", "none"),
         ("gem", "none"),
         ("dcl", "none"),
+        ("a-gem", "none"),
         ("er", "none"),
         ("finetune", "predicted"),
     ]
-    assert len(set(seen)) == 40
+    assert len(set(seen)) == 50
     told = json.loads(json.dumps(found.as_dict()))
     assert told["minutes"] >= 0.002
     assert told["open_files"]["early"] > 2

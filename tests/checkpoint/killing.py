@@ -18,7 +18,7 @@ from gradcast.checkpoint.keeper import Safety
 from gradcast.spec import Spec
 from tests.checkpoint.scene import ROW, Scene, results, tiny
 
-LEARNERS = {"finetune": "rotation", "gem": "predicted", "dcl": "distil", "er": "noise"}
+LEARNERS = {"finetune": "rotation", "gem": "predicted", "dcl": "distil", "a-gem": "one-hot", "er": "noise"}
 
 
 def attempt(scene: Scene, spec: Spec, place: str) -> int:

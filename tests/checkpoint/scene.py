@@ -68,7 +68,7 @@ def tiny(*settings: str, seeds: tuple[int, ...] = (3, 5)) -> Spec:
     """A specification of one row."""
     own_model = any(setting.startswith("model.name=") for setting in settings)
     common = [setting for setting in TINY if not (own_model and setting.startswith("model."))]
-    memory = [] if "learner.name=finetune" in settings else ["learner.memory=6"]
+    memory = [] if "learner.name=finetune" in settings else ["learner.memory=12"]
     content: dict[str, Any] = {"name": "tiny", "seeds": list(seeds)}
     for setting in (*common, *memory, *settings):
         content = assign(content, setting)

@@ -94,7 +94,7 @@ def deterministic() -> Iterator[None]:
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU (and CUBLAS_WORKSPACE_CONFIG=:4096:8)")
 @pytest.mark.parametrize("signal", ["none", "predicted", "contrastive", "soft", "distil"])
-@pytest.mark.parametrize("learner", ["finetune", "gem", "dcl", "er"])
+@pytest.mark.parametrize("learner", ["finetune", "gem", "dcl", "a-gem", "er"])
 @pytest.mark.parametrize("model", ["mlp", "slim-resnet18"])
 @pytest.mark.usefixtures("deterministic")
 def test_with_deterministic_algorithms_a_gpu_goes_on_to_the_same_bytes(

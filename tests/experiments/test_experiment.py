@@ -2,6 +2,7 @@ import pytest
 
 from gradcast.errors import GradcastError
 from gradcast.experiments.experiment import load, names
+from gradcast.learners.named import AgemSpec
 from tests.experiments.scene import TEXT, experiment
 
 TABLES, FIGURES = [f"E{n}" for n in range(1, 12)], [f"F{n}" for n in range(6, 13)]
@@ -38,6 +39,13 @@ def test_rows_have_published_constants() -> None:
         "effnet-dcl-predicted": ("dcl", 0.35, 0.005, 2.0, [128, 32]),
     }
     assert rows["resnet-gem-predicted"].published == {"acc": 68.74, "bwt": 0.0619, "fwt": 0.0055}
+
+
+def test_agem_has_its_usual_constants() -> None:
+    row = load("E3").item("a-gem")
+    assert row.setting is not None
+    assert row.setting.learner == AgemSpec(name="a-gem", lr=0.03, memory=65, reference=256)
+    assert row.published == {"acc": 67.14, "bwt": 0.0037, "fwt": 0.0087}
 
 
 def test_scaled_controls_have_the_length_of_the_predicted_rows() -> None:

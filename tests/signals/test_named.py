@@ -53,8 +53,8 @@ def test_every_option_of_the_signal_arrives() -> None:
 
 
 TWO_TASKS = (
-    "stream.tasks=2", "stream.samples=40", "learner.memory=8", "model.hidden=[12]", "model.norm=batch", "pool.count=40",
-    "policy.p=0.5", "policy.batch=6",
+    "stream.tasks=2", "stream.samples=40", "learner.memory=12", "model.hidden=[12]", "model.norm=batch",
+    "pool.count=40", "policy.p=0.5", "policy.batch=6",
 )  # fmt: skip
 
 

@@ -5,7 +5,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from gradcast.class_memory import ClassMemory
 from gradcast.core import Learner
+from gradcast.learners.agem import Agem
 from gradcast.learners.dcl import dcl
 from gradcast.learners.er import Er
 from gradcast.learners.finetune import Finetune
@@ -47,6 +49,16 @@ class DclSpec(Table):
     batchnorm: Statistics = "update"
 
 
+class AgemSpec(Table):
+    """Averaged gradient episodic memory."""
+
+    name: Literal["a-gem"]
+    lr: Rate = 0.03
+    memory: Positive = 65  # samples kept a task, equally many of each class
+    reference: Positive = 256  # samples of all earlier tasks that make a step's constraint
+    batchnorm: Statistics = "update"
+
+
 class ErSpec(Table):
     """Experience replay with a reservoir."""
 
@@ -56,13 +68,19 @@ class ErSpec(Table):
     replay: Positive = 10  # samples replayed a step
 
 
-LearnerSpec = Annotated[FinetuneSpec | GemSpec | DclSpec | ErSpec, Field(discriminator="name")]
-LEARNERS: dict[str, type[Table]] = {"finetune": FinetuneSpec, "gem": GemSpec, "dcl": DclSpec, "er": ErSpec}
-WORDS = {"finetune": "finetune", "gem": "GEM", "dcl": "DCL", "er": "ER"}
+LearnerSpec = Annotated[FinetuneSpec | GemSpec | DclSpec | AgemSpec | ErSpec, Field(discriminator="name")]
+LEARNERS: dict[str, type[Table]] = {
+    "finetune": FinetuneSpec,
+    "gem": GemSpec,
+    "dcl": DclSpec,
+    "a-gem": AgemSpec,
+    "er": ErSpec,
+}
+WORDS = {"finetune": "finetune", "gem": "GEM", "dcl": "DCL", "a-gem": "A-GEM", "er": "ER"}
 
 
-def learner(spec: LearnerSpec, tasks: int, seeds: Sequence[int]) -> Learner:
-    """The continual learner."""
+def learner(spec: LearnerSpec, tasks: int, *, classes: int, seeds: Sequence[int]) -> Learner:
+    """The continual learner, for so many tasks of so many classes."""
     match spec:
         case FinetuneSpec():
             return Finetune()
@@ -78,5 +96,8 @@ def learner(spec: LearnerSpec, tasks: int, seeds: Sequence[int]) -> Learner:
                 qp_eps=spec.qp_eps,
                 batchnorm=spec.batchnorm,
             )
+        case AgemSpec():
+            by_class = ClassMemory(tasks, spec.memory, classes=classes, seeds=seeds)
+            return Agem(by_class, spec.reference, spec.batchnorm)
         case ErSpec():
             return Er(Reservoir(tasks * spec.memory, seeds), spec.replay)

@@ -1,0 +1,52 @@
+"""Averaged gradient episodic memory: no step may raise the loss on random memories of all past tasks together."""
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from gradcast.class_memory import ClassMemory
+from gradcast.core import Batch, Learner, Replay
+from gradcast.gradients.entropy import cross_entropy
+from gradcast.gradients.gradient import Gradient, PastGradients
+from gradcast.gradients.half_space import project_one
+from gradcast.replicas import Replicas, Statistics
+
+
+@dataclass
+class Agem(Learner):
+    """One constraint instead of GEM's one a task: the gradient on ``count`` memories drawn anew in every step."""
+
+    remembers: ClassVar[tuple[str, ...]] = ("memory",)
+    memory: ClassMemory
+    count: int = 256
+    batchnorm: Statistics = "update"  # what the memories' pass does to BatchNorm statistics
+    drawn: Replay | None = field(default=None, init=False)
+    reference: Gradient | None = field(default=None, init=False)  # of the step under way
+
+    def prepare(self, model: Replicas, batch: Batch) -> None:
+        """Draw from earlier tasks, and write the batch into memory."""
+        self.drawn = self.memory.draw(batch.task, self.count)
+        self.memory.write(batch)
+
+    def begin(self, model: Replicas, batch: Batch) -> None:
+        """Take the gradient of what was drawn, each image with the columns of its own task."""
+        self.reference = None
+        if self.drawn is not None:
+            made = model.forward(self.drawn.x, self.drawn.tasks, statistics=self.batchnorm)
+            self.reference = made.pull(cross_entropy(made.z, self.drawn.y)[1])
+
+    def protected(self) -> list[PastGradients]:
+        """The reference gradient of this step."""
+        return [] if self.reference is None else [PastGradients(self.reference.flat.unsqueeze(1))]
+
+    def constrain(self, gradient: Gradient) -> tuple[Float[Tensor, "r p"], Bool[Tensor, " r"]]:
+        """Take from the gradient what opposes the reference."""
+        if self.reference is None:
+            return super().constrain(gradient)
+        return project_one(self.reference.flat, gradient.flat)
+
+    def end(self, model: Replicas) -> None:
+        """The reference was that of the old weights."""
+        self.reference = None
