@@ -1,7 +1,7 @@
 """The AlexNet-like network of adversarial continual learning: its shared module, alone or with a classifier."""
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -9,6 +9,9 @@ from torch import Tensor, nn
 from gradcast.errors import GradcastError
 
 Shape = tuple[int, int, int]  # channels, height, width
+CHANNELS = (64, 128, 256)  # of the convolutions
+WIDTHS = (1024, 1024, 512, 128)  # of the linear layers
+DROPOUT = (0.2, 0.2, 0.5)  # after them; after linear layers 0.5
 SMALLEST = 12  # the side of the smallest image of which the third pooling leaves something
 
 
@@ -22,23 +25,11 @@ class AlexNetBody(nn.Module):
 
     def __init__(self, shape: Shape, latent: int = 128, widths: Sequence[int] = (1024, 1024, 512)) -> None:
         super().__init__()
-        channels, height, width = shape
-        if min(height, width) < SMALLEST:
-            raise GradcastError(
-                f"images of {height}x{width} are too small for AlexNetBody, whose convolutions and poolings need "
-                f"{SMALLEST}x{SMALLEST} or more: enlarge the images, or choose another network"
-            )
-        kernels = [(height // 8, width // 8), (height // 10, width // 10), (2, 2)]
-        self.convolutions = nn.Sequential(
-            *_stage(channels, 64, kernels[0], 0.2),
-            *_stage(64, 128, kernels[1], 0.2),
-            *_stage(128, 256, kernels[2], 0.5),
+        made = stages(shape, CHANNELS, (*widths, latent))
+        self.convolutions, self.layers = (
+            nn.Sequential(*chain.from_iterable((layer, *rest) for layer, rest in part))
+            for part in (made[: len(CHANNELS)], made[len(CHANNELS) :])
         )
-        rows, columns = (_left(side, [kernel[axis] for kernel in kernels]) for axis, side in enumerate((height, width)))
-        layers: list[nn.Module] = []
-        for inputs, outputs in pairwise([256 * rows * columns, *widths, latent]):
-            layers += [nn.Linear(inputs, outputs), nn.ReLU(), nn.Dropout(0.5)]
-        self.layers = nn.Sequential(*layers)
 
     def forward(self, x: Float[Tensor, "b c h w"]) -> Float[Tensor, "b latent"]:
         found: Tensor = self.layers(self.convolutions(x).flatten(1))
@@ -60,8 +51,25 @@ class AlexNetLike(nn.Module):
         return logits
 
 
-def _stage(inputs: int, outputs: int, kernel: tuple[int, int], dropout: float) -> list[nn.Module]:
-    return [nn.Conv2d(inputs, outputs, kernel), nn.ReLU(), nn.Dropout(dropout), nn.MaxPool2d(2)]
+Layer = nn.Conv2d | nn.Linear
+
+
+def stages(shape: Shape, channels: Sequence[int], widths: Sequence[int]) -> list[tuple[Layer, nn.Sequential]]:
+    """Every layer with weights, three convolutions and then linear ones, and what follows it."""
+    inputs, height, width = shape
+    if min(height, width) < SMALLEST:
+        raise GradcastError(
+            f"images of {height}x{width} are too small for AlexNetBody, whose convolutions and poolings need "
+            f"{SMALLEST}x{SMALLEST} or more: enlarge the images, or choose another network"
+        )
+    kernels = [(height // 8, width // 8), (height // 10, width // 10), (2, 2)]
+    made: list[tuple[Layer, nn.Sequential]] = []
+    for before, after, kernel, rate in zip((inputs, *channels[:-1]), channels, kernels, DROPOUT, strict=True):
+        made.append((nn.Conv2d(before, after, kernel), nn.Sequential(nn.ReLU(), nn.Dropout(rate), nn.MaxPool2d(2))))
+    rows, columns = (_left(side, [kernel[axis] for kernel in kernels]) for axis, side in enumerate((height, width)))
+    for before, after in pairwise([channels[-1] * rows * columns, *widths]):
+        made.append((nn.Linear(before, after), nn.Sequential(nn.ReLU(), nn.Dropout(0.5))))
+    return made
 
 
 def _left(side: int, kernels: Sequence[int]) -> int:
