@@ -6,6 +6,7 @@ import platform
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
@@ -115,6 +116,7 @@ def describe(device: torch.device) -> dict[str, object]:
     }
 
 
+@cache
 def _version(package: str) -> str | None:
     try:
         return version(package)

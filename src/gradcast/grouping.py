@@ -39,9 +39,7 @@ def replica_bytes(setting: Setting, stream: Stream, place: Place) -> int:
     activations = 5 * images * activation_numbers(made, stream.shape) * inner // 4  # and the gradient under way
     if isinstance(setting.signal, ContrastiveSpec):
         activations += 5 * unlabelled**2 * wide  # similarities of all views
-    rows = (
-        (constraints + 2) * weights * (2 * wide + 8)
-    )  # memory gradients, put together, and in float64 for the projection
+    rows = (constraints + 2) * weights * (2 * wide + 8)  # memory gradients, together and in float64 for the projection
     return 2 * len(stream.tasks) * kept * pixels * wide + activations + rows + 8 * weights * wide
 
 
@@ -63,13 +61,16 @@ def activation_numbers(network: nn.Module, shape: Sequence[int]) -> int:
     seen: dict[int, int] = {}
     images = 2
 
-    def pack(tensor: Tensor) -> Tensor:
-        if tensor.dim() and len(tensor) == images:
-            seen[tensor.data_ptr()] = tensor.numel() // images
-        return tensor
-
     kept: list[Tensor] = []  # so that no address is used twice
-    with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t) or pack(t), lambda t: t):  # type: ignore[func-returns-value]
+
+    def pack(tensor: Tensor) -> Tensor:
+        bare = tensor.detach()  # with its graph, which holds this function, it would never be freed
+        kept.append(bare)
+        if bare.dim() and len(bare) == images:
+            seen[bare.data_ptr()] = bare.numel() // images
+        return bare
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda bare: bare):
         try:
             network.train()(torch.zeros(images, *shape))
         except Exception as error:  # noqa: BLE001 -- anybody's code may raise anything
