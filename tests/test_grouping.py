@@ -1,3 +1,5 @@
+import gc
+import weakref
 from pathlib import Path
 
 import pytest
@@ -64,3 +66,12 @@ def test_one_constraint_needs_less_than_one_a_task() -> None:
 def test_activations_are_what_the_backward_pass_needs() -> None:
     network = MLP([12, 7, 5, 3])
     assert activation_numbers(network, (1, 3, 4)) == 12 + 7 + 5  # inputs of the three layers; ReLU keeps its output
+
+
+def test_counting_lets_go_of_the_network() -> None:
+    network = MLP([12, 7, 5, 3])
+    watched = weakref.ref(network)
+    activation_numbers(network, (1, 3, 4))
+    del network
+    gc.collect()
+    assert watched() is None
