@@ -68,9 +68,9 @@ def test_activations_are_what_the_backward_pass_needs() -> None:
     assert activation_numbers(network, (1, 3, 4)) == 12 + 7 + 5  # inputs of the three layers; ReLU keeps its output
 
 
-def test_counting_lets_go_of_the_network() -> None:
+def test_counting_lets_go_of_the_weights() -> None:
     network = MLP([12, 7, 5, 3])
-    watched = weakref.ref(network)
+    watched = weakref.ref(list(network.parameters())[-2])  # the last layer's weight
     activation_numbers(network, (1, 3, 4))
     del network
     gc.collect()
