@@ -24,6 +24,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from gradcast.gradients.gradient import Gradient, PastGradients
+from gradcast.gradients.sgd import LearningRate
 from gradcast.replicas import Replicas, Statistics
 
 Metrics = dict[str, Tensor]  # one number a replica, detached; only the store turns them into Python numbers
@@ -76,7 +77,7 @@ class Labelled:
     batch: Batch
     z: Float[Tensor, "r b c"]  # logits of the task's columns
     dz: Float[Tensor, "r b c"]  # gradient of the batch's mean loss with respect to them
-    lr: float
+    lr: LearningRate
 
 
 @runtime_checkable
@@ -123,6 +124,10 @@ class Signal(Protocol):
     def state(self) -> dict[str, Tensor]:
         """What it has learned, one row a replica."""
         return {}
+
+    def renew(self, which: Bool[Tensor, " r"]) -> None:
+        """The model's optimizer starts anew for these replicas, and so does one of its own."""
+        return
 
     def prepare(self, unlabelled: Unlabelled) -> None:
         """On the host, before a step with unlabelled images: draw random numbers."""

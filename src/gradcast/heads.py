@@ -8,27 +8,41 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Heads:
-    """One shared head for all tasks, or (masked) a slice of ``width`` columns for each; others do not exist for it."""
+    """One shared head for all tasks, or (masked) a slice of ``width`` columns for each; others do not exist for it.
+
+    A network may say more than logits: ``extra`` columns after them, which belong to no task.
+    """
 
     width: int
     tasks: int = 1
     masked: bool = False
+    extra: int = 0
 
     @property
     def outputs(self) -> int:
-        """Columns of the output layer."""
+        """Columns of what the network says."""
+        return self.logits + self.extra
+
+    @property
+    def logits(self) -> int:
+        """Columns that are logits."""
         return self.width * self.tasks if self.masked else self.width
 
     def columns(self, logits: Float[Tensor, "*any outputs"], task: int) -> Float[Tensor, "*any width"]:
         """The task's columns."""
-        return logits.narrow(-1, task * self.width, self.width) if self.masked else logits
+        if not self.masked:
+            return self._logits(logits)
+        return logits.narrow(-1, task * self.width, self.width)
 
     def columns_at(
         self, logits: Float[Tensor, "*any outputs"], tasks: Int[Tensor, "*some"]
     ) -> Float[Tensor, "*any width"]:
         """The same where tasks differ from image to image; ``tasks`` broadcasts against the leading axes."""
         if not self.masked:
-            return logits
-        by_task: Tensor = logits.unflatten(-1, (self.tasks, self.width))
+            return self._logits(logits)
+        by_task: Tensor = self._logits(logits).unflatten(-1, (self.tasks, self.width))
         index = tasks.expand(logits.shape[:-1])[..., None, None]
         return by_task.take_along_dim(index, -2).squeeze(-2)
+
+    def _logits(self, outputs: Float[Tensor, "*any outputs"]) -> Float[Tensor, "*any logits"]:
+        return outputs.narrow(-1, 0, self.logits) if self.extra else outputs

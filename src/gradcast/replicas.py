@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from gradcast.errors import GradcastError
 from gradcast.gradients.entropy import cross_entropy
 from gradcast.gradients.gradient import Gradient, PastGradients
+from gradcast.gradients.sgd import LearningRate, descend
 from gradcast.heads import Heads
 from gradcast.networks.featured import PREFIX, Featured
 from gradcast.passes import folded, one_by_one
@@ -135,14 +136,14 @@ class Replicas:
     def step(
         self,
         gradient: Float[Tensor, "r p"],
-        lr: float,
+        lr: LearningRate,
         made_of: Sequence[Factors] | None = None,
         changed: Bool[Tensor, " r"] | None = None,
     ) -> None:
         """Plain SGD; ``made_of`` says what the gradient is made of, but for the replicas where it was ``changed``."""
         current = self.kept.current
-        self.theta.sub_(gradient, alpha=lr)
-        if current:
+        descend(self.theta, gradient, lr)
+        if current and not isinstance(lr, Tensor):
             self.kept.move(lr, made_of, changed)
 
     def recall(

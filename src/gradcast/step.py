@@ -11,9 +11,8 @@ from gradcast.core import Batch, Labelled, Learner, Metrics, Signal, Unlabelled
 from gradcast.gradients.entropy import cross_entropy
 from gradcast.gradients.gradient import Gradient
 from gradcast.replicas import Replicas
-from gradcast.signals.agreement import compare
-from gradcast.signals.guard import guarded
 from gradcast.signals.policy import Policy
+from gradcast.signals.pseudo import images_used, pseudo_gradient
 from gradcast.undo import Undo
 
 
@@ -67,7 +66,7 @@ class Step:
         metrics: Metrics = {"loss": loss}
         if self.signal is not None:
             metrics |= self.signal.learn(self.model, labelled)
-            metrics["unlabelled"] = _images(unlabelled, loss)
+            metrics["unlabelled"] = images_used(unlabelled, loss)
         if self.signal is None or unlabelled is None:
             metrics["projected"] = self._descend(gradient)
         elif self.policy.update == "joint":
@@ -112,20 +111,12 @@ class Step:
         return metrics | {"projected": projected}
 
     def _pseudo(self, gradient: Gradient, unlabelled: Unlabelled, task: int) -> tuple[Gradient, Metrics]:
-        """The signal's gradient, and how it stood to the labelled one before the guard saw it."""
+        """The signal's gradient under this step's policy and constraints."""
         assert self.signal is not None
-        pseudo, metrics = self.signal.gradient(self.model, unlabelled, task, statistics=self.policy.batchnorm)
-        pseudo, past = pseudo.where(unlabelled.used), self.learner.protected()
-        metrics = {name: torch.where(unlabelled.used, value, torch.nan) for name, value in metrics.items()}
-        metrics |= compare(pseudo, gradient, past, unlabelled)
-        return guarded(pseudo, gradient, past) if self.policy.guard else pseudo, metrics
+        past = self.learner.protected()
+        return pseudo_gradient(self.signal, self.model, unlabelled, gradient, task=task, policy=self.policy, past=past)
 
     def _descend(self, gradient: Gradient) -> Tensor:
         constrained, projected = self.learner.constrain(gradient)
         self.model.step(constrained, self.lr, gradient.factors, projected)
         return projected
-
-
-def _images(unlabelled: Unlabelled | None, like: Tensor) -> Float[Tensor, " r"]:
-    """How many unlabelled images each replica uses in this step."""
-    return torch.zeros_like(like) if unlabelled is None else unlabelled.used.to(like.dtype) * unlabelled.images

@@ -16,11 +16,13 @@ from itertools import pairwise
 from typing import ClassVar, Literal
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, tanh
 
+from gradcast.errors import GradcastError
 from gradcast.gradients.length import Length, Tau, unit
+from gradcast.gradients.sgd import LearningRate, Sgd, along
 
 Activation = Literal["relu", "tanh", "none"]
 Objective = Literal["fitness", "cosine"]
@@ -48,7 +50,8 @@ class GradientLearner(nn.Module):
         objective: "fitness" lowers the cross entropy after moving the logits by ``-eta`` times the prediction;
             "cosine" maximises the mean cosine to the true gradient.
         lr: learning rate of h; None takes the host's ``eta``, as the published code does.
-        optimizer: "sgd" (no momentum, no decay) or "adam".
+        optimizer: "sgd" or "adam".
+        momentum, decay: of "sgd".
         tau: "batch" scales by the mean row norm of the true gradient, "per_sample" by each row's own.
         replicas: leading axes, () for one learner.
     """
@@ -65,6 +68,8 @@ class GradientLearner(nn.Module):
         objective: Objective = "fitness",
         lr: float | None = None,
         optimizer: OptimizerName = "sgd",
+        momentum: float = 0.0,
+        decay: float = 0.0,
         tau: Tau = "batch",
         activation: Activation = "relu",
         bias: bool = False,
@@ -76,9 +81,12 @@ class GradientLearner(nn.Module):
         shapes = [(fan_out, fan_in) for fan_in, fan_out in pairwise((classes, *hidden, classes))]
         self.weights = nn.ParameterList(_uniform((*replicas, *shape), fan_in=shape[1]) for shape in shapes)
         self.biases = nn.ParameterList(_uniform((*replicas, 1, out), fan_in=fan) for out, fan in shapes if bias)
-        adam = optimizer == "adam"
-        self.optimizer: torch.optim.Optimizer = (torch.optim.Adam if adam else torch.optim.SGD)(
-            self.parameters(), lr=lr or 0.0
+        if optimizer == "adam" and (momentum or decay):
+            raise GradcastError("momentum and decay are for the optimizer 'sgd'; leave them out, or choose it")
+        self.optimizer: torch.optim.Adam | Sgd = (
+            torch.optim.Adam(self.parameters(), lr=lr or 0.0)
+            if optimizer == "adam"
+            else Sgd(momentum=momentum, decay=decay)
         )
 
     def forward(self, z: Float[Tensor, "*r b c"]) -> Float[Tensor, "*r b c"]:
@@ -93,34 +101,55 @@ class GradientLearner(nn.Module):
         return z
 
     def learn(
-        self, z: Float[Tensor, "*r b c"], dz: Float[Tensor, "*r b c"], y: Int[Tensor, "*r b"], *, eta: float
+        self, z: Float[Tensor, "*r b c"], dz: Float[Tensor, "*r b c"], y: Int[Tensor, "*r b"], *, eta: LearningRate
     ) -> Learned:
         """One step of h on a labelled batch, and the length of its gradient for predictions to come.
 
         ``dz`` is the gradient of the batch's mean loss, so its rows carry the factor 1/batch; ``eta`` is the host's
-        learning rate.
+        learning rate, or one a replica: where it is zero, h learns nothing.
         """
         z, dz = z.detach(), dz.detach()
         tau = self.length.observe(dz)
         output = self(z)
         cosine = (unit(output) * unit(dz)).sum(-1).mean(-1)
-        moved = _mean_cross_entropy(z - eta * self.length.rescale(output), y)
+        moved = _mean_cross_entropy(z - along(eta, z) * self.length.rescale(output), y)
         loss = self.loss_scale * (moved if self.objective == "fitness" else 1 - cosine)
-        self.optimizer.zero_grad()
-        loss.sum().backward()  # replicas share no weight, so the sum keeps them apart
-        for group in self.optimizer.param_groups:
-            group["lr"] = eta if self.lr is None else self.lr
-            if "capturable" in group:  # Adam's counter then lives on the GPU, where a graph can replay it
-                group["capturable"] = z.is_cuda
-        self.optimizer.step()
+        self._descend(loss.sum(), self._rate(eta))  # replicas share no weight, so the sum keeps them apart
         gain = self._gain(z, output, y, eta)
         return Learned(loss.detach(), gain, cosine.detach(), tau)
 
+    def renew(self, which: Bool[Tensor, " r"]) -> None:
+        """A new optimizer for these replicas."""
+        if not isinstance(self.optimizer, Sgd):
+            raise GradcastError(
+                "optimizer = 'adam' counts steps for all seeds at once; where each starts anew use 'sgd'"
+            )
+        self.optimizer.renew(which)
+
+    def _rate(self, eta: LearningRate) -> LearningRate:
+        """The step size of h: its own, or the host's; none where the host has none."""
+        if self.lr is None:
+            return eta
+        return torch.where(eta > 0, self.lr, 0.0) if isinstance(eta, Tensor) else self.lr
+
+    def _descend(self, loss: Tensor, rate: LearningRate) -> None:
+        weights = list(self.parameters())
+        if isinstance(self.optimizer, Sgd):
+            self.optimizer.step(weights, torch.autograd.grad(loss, weights), rate)
+            return
+        self.optimizer.zero_grad()
+        loss.backward()
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+            group["capturable"] = loss.is_cuda  # the counter then lives on the GPU, where a graph can replay it
+        self.optimizer.step()
+
     @torch.no_grad()
-    def _gain(self, z: Tensor, output: Tensor, y: Tensor, eta: float) -> Float[Tensor, "*r"]:
+    def _gain(self, z: Tensor, output: Tensor, y: Tensor, eta: LearningRate) -> Float[Tensor, "*r"]:
         """In float64: at the published constants the gain is below float32's rounding of the loss."""
         z = z.double()
-        return _mean_cross_entropy(z, y) - _mean_cross_entropy(z - eta * self.length.rescale(output).double(), y)
+        moved = z - along(eta, z) * self.length.rescale(output).double()
+        return _mean_cross_entropy(z, y) - _mean_cross_entropy(moved, y)
 
     @torch.no_grad()
     def predict(self, z: Float[Tensor, "*r u c"]) -> Float[Tensor, "*r u c"]:

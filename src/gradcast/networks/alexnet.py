@@ -65,14 +65,22 @@ def stages(shape: Shape, channels: Sequence[int], widths: Sequence[int]) -> list
     kernels = [(height // 8, width // 8), (height // 10, width // 10), (2, 2)]
     made: list[tuple[Layer, nn.Sequential]] = []
     for before, after, kernel, rate in zip((inputs, *channels[:-1]), channels, kernels, DROPOUT, strict=True):
-        made.append((nn.Conv2d(before, after, kernel), nn.Sequential(nn.ReLU(), nn.Dropout(rate), nn.MaxPool2d(2))))
-    rows, columns = (_left(side, [kernel[axis] for kernel in kernels]) for axis, side in enumerate((height, width)))
+        layer, *rest = stage(before, after, kernel, rate)
+        made.append((layer, nn.Sequential(*rest)))
+    rows, columns = (left(side, [kernel[axis] for kernel in kernels]) for axis, side in enumerate((height, width)))
     for before, after in pairwise([channels[-1] * rows * columns, *widths]):
         made.append((nn.Linear(before, after), nn.Sequential(nn.ReLU(), nn.Dropout(0.5))))
     return made
 
 
-def _left(side: int, kernels: Sequence[int]) -> int:
+def stage(
+    inputs: int, outputs: int, kernel: tuple[int, int], dropout: float
+) -> tuple[nn.Conv2d, nn.ReLU, nn.Dropout, nn.MaxPool2d]:
+    """A convolution without padding, ReLU, dropout, and pooling by two."""
+    return nn.Conv2d(inputs, outputs, kernel), nn.ReLU(), nn.Dropout(dropout), nn.MaxPool2d(2)
+
+
+def left(side: int, kernels: Sequence[int]) -> int:
     """What unpadded convolutions, each with a pooling by two, leave of one side of an image."""
     for kernel in kernels:
         side = (side - kernel + 1) // 2

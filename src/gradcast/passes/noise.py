@@ -71,12 +71,12 @@ class Chance:
         """All of them."""
         return self.labelled.generators + self.unlabelled.generators
 
-    def begin(self, step: int) -> None:
-        """A step is coming; networks that draw nothing need nothing."""
+    def begin(self, step: int | str) -> None:
+        """A step is coming, a number or a name of its own; networks that draw nothing need nothing."""
         if self.labelled.drawn or self.unlabelled.drawn:
             self._renew(step)
 
-    def _renew(self, step: int) -> None:
+    def _renew(self, step: int | str) -> None:
         for what, noise in (("labelled", self.labelled), ("unlabelled", self.unlabelled)):
             for seed, generator in zip(self.seeds, noise.generators, strict=True):
                 generator.manual_seed(derive(seed, "dropout", what, step, *filter(None, [self.purpose])))

@@ -22,7 +22,9 @@ class Head:
 
     def __init__(self, sizes: Sequence[int], seeds: Sequence[int], name: str, like: Tensor, *, lr: float) -> None:
         self.lr = lr
-        self.weights = [_stacked(shape, seeds, f"{name} {index}", like) for index, shape in enumerate(pairwise(sizes))]
+        self.weights = [
+            stacked_layer(shape, seeds, f"{name} {index}", like) for index, shape in enumerate(pairwise(sizes))
+        ]
 
     def __call__(self, x: Float[Tensor, "r n f"]) -> Float[Tensor, "r n o"]:
         """Bias is the last column of each weight."""
@@ -58,8 +60,8 @@ class Head:
         return {f"head.{index}": weight.detach() for index, weight in enumerate(self.weights)}
 
 
-def _stacked(shape: tuple[int, int], seeds: Sequence[int], name: str, like: Tensor) -> Float[Tensor, "r o i"]:
-    """Uniform, as linear layers usually start."""
+def stacked_layer(shape: tuple[int, int], seeds: Sequence[int], name: str, like: Tensor) -> Float[Tensor, "r o i"]:
+    """One linear layer a seed, bias in the last column; uniform, as linear layers usually start."""
     fan_in, fan_out = shape
     rows = []
     for seed in seeds:

@@ -7,6 +7,7 @@ from torch import Tensor
 from gradcast.core import Labelled, Metrics, Signal, Unlabelled
 from gradcast.gradients.entropy import cross_entropy
 from gradcast.gradients.gradient import Gradient
+from gradcast.gradients.sgd import along
 from gradcast.replicas import Replicas, Statistics
 
 EXCURSION = 0.01  # length of the step to either side along the labelled gradient
@@ -53,7 +54,7 @@ class MetaGradient(Signal):
 
         shift = size.unsqueeze(1)
         slope = (says(shift) - says(-shift)) / shift.unsqueeze(2)
-        return on_simplex(says(0.0) - lr * slope)
+        return on_simplex(says(0.0) - along(lr, slope) * slope)
 
 
 def on_simplex(rows: Float[Tensor, "*r c"]) -> Float[Tensor, "*r c"]:

@@ -51,11 +51,14 @@ class Draws:
 
     remembers: ClassVar[tuple[str, ...]] = ("coins", "shuffles", "generators", "queues", "step")
 
-    def __init__(self, pool: Pool, policy: Policy, seeds: Sequence[int], views: Views | None = None) -> None:
+    def __init__(
+        self, pool: Pool, policy: Policy, seeds: Sequence[int], views: Views | None = None, *, part: str = ""
+    ) -> None:
         self.pool, self.policy, self.views = pool, policy, views or Views()
-        self.coins = [numpy_generator(seed, "policy") for seed in seeds]
-        self.shuffles = [numpy_generator(seed, "pool") for seed in seeds]
-        self.generators = [torch_generator(seed, "pool", "augment") for seed in seeds]
+        names = [part] if part else []  # parts of a run that draw independently of each other
+        self.coins = [numpy_generator(seed, "policy", *names) for seed in seeds]
+        self.shuffles = [numpy_generator(seed, "pool", *names) for seed in seeds]
+        self.generators = [torch_generator(seed, "pool", "augment", *names) for seed in seeds]
         self.queues = [np.empty(0, dtype=np.int64) for _ in seeds]
         self.last = np.zeros((len(seeds), policy.batch), dtype=np.int64)
         self.step = 0

@@ -3,7 +3,7 @@
 from typing import ClassVar, Literal
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from gradcast.core import Labelled, Metrics, Signal, Unlabelled
@@ -26,6 +26,10 @@ class Predicted(Signal):
     def state(self) -> dict[str, Tensor]:
         """The weights of h."""
         return {f"learner.{name}": value for name, value in self.learner.state_dict().items()}
+
+    def renew(self, which: Bool[Tensor, " r"]) -> None:
+        """A new optimizer of h, which keeps what it has learned."""
+        self.learner.renew(which)
 
     def learn(self, model: Replicas, labelled: Labelled) -> Metrics:
         """One step of h; without learned directions only the length of the labelled gradient is taken."""

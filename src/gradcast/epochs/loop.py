@@ -1,0 +1,179 @@
+"""Many epochs a task: validation decides when the learning rate drops, when a replica stops, and what it keeps."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import ClassVar
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from gradcast.core import Batch, Metrics, Unlabelled
+from gradcast.epochs.core import RESET_FACTOR, EpochLearner, Moment, Reset
+from gradcast.epochs.lessons import Lessons, Part
+from gradcast.epochs.plateau import Plateau
+from gradcast.epochs.snapshot import Snapshot
+from gradcast.epochs.supply import Supply
+from gradcast.errors import Diverged
+from gradcast.loop import Keeper, Observer, Position
+
+RESET_EPOCH = 4  # after which a replica that is still at chance starts anew
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The defaults are the published ones for CIFAR-100."""
+
+    epochs: int = 200  # at most
+    batch: int = 64
+    validation_batch: int = 9
+    lr: float = 0.01
+    factor: float = 3.0  # by which the learning rate is divided
+    smallest: float = 1e-6  # learning rate below which a replica stops
+    patience: int = 5  # epochs without a better validation loss
+    reset: Reset = "fixed"
+    above_chance: float = 0.02  # what a replica must have reached on its training images in the fifth epoch
+
+
+class EpochLoop:
+    """Everything one run of R seeds needs. A replica that has stopped waits, unmoved, for the others."""
+
+    remembers: ClassVar[tuple[str, ...]] = ("learner", "supply", "plateau", "best")
+
+    def __init__(
+        self, lessons: Lessons, learner: EpochLearner, schedule: Schedule, supply: Supply | None = None
+    ) -> None:
+        self.lessons, self.learner, self.schedule, self.supply = lessons, learner, schedule, supply
+        self.plateau = Plateau(
+            len(lessons.seeds),
+            schedule.lr,
+            factor=schedule.factor,
+            smallest=schedule.smallest,
+            patience=schedule.patience,
+        )
+        self.best = Snapshot()
+
+    def run(self, observers: Sequence[Observer], keeper: Keeper | None = None) -> None:
+        """Train on all tasks in order, from where the keeper says; its batches count through the task's epochs."""
+        start = None if keeper is None else keeper.begin()
+        if start is None:
+            self._evaluate(0, observers)
+            start = Position()
+        count = start.steps
+        for task in range(start.task, self.lessons.tasks):
+            done = start.batches if task == start.task else 0
+            if done == 0:
+                self._begin(task)
+            count = self._train(task, done, count, observers, keeper)
+            self.best.put_back(self.learner.trained(), torch.ones_like(self.plateau.going))
+            self.learner.finish(task)
+            for observer in observers:
+                observer.trained(task)
+            self._evaluate(task + 1, observers)
+            if keeper is not None and task < self.lessons.tasks - 1:
+                keeper.save(Position(task + 1, 0, count))
+
+    def _begin(self, task: int) -> None:
+        self.learner.begin(task)
+        self.plateau.begin()
+        self.best.forget()
+        if self.supply is not None:
+            self.supply.begin(task)
+
+    def _train(self, task: int, done: int, count: int, observers: Sequence[Observer], keeper: Keeper | None) -> int:
+        """Epochs of one task, from the batch that comes after those that are done; steps taken in all."""
+        size = self.lessons.length(self.schedule.batch)
+        for epoch in range(done // size, self.schedule.epochs):
+            first = done % size if epoch == done // size else 0
+            spoiled: list[Bool[Tensor, " r"]] = []
+            batches = self.lessons.epoch(task, epoch, self.schedule.batch)
+            for number, batch in enumerate(islice(batches, first, None), first):
+                if keeper is not None and keeper.due(count):
+                    self._check(spoiled, task, epoch)
+                    keeper.save(Position(task, epoch * size + number, count))
+                going = self.plateau.going
+                metrics = self._step(batch, Moment(task, epoch, number))
+                spoiled.append(~metrics.pop("finite"))
+                if number == size - 1:
+                    self._check(spoiled, task, epoch)
+                    metrics |= self._close(task, epoch)
+                told = {name: _of(going, value) for name, value in metrics.items()}
+                for observer in observers:
+                    observer.stepped(count, task, told)
+                count += 1
+            if not self.plateau.going.any():
+                break
+        return count
+
+    def _step(self, batch: Batch, moment: Moment) -> Metrics:
+        going, theta = self.plateau.going, self.learner.model.theta
+        lr = _of(going, self.plateau.rates(theta), 0.0)
+
+        def draw() -> Unlabelled | None:
+            return None if self.supply is None else self.supply.next(moment.batch, going)
+
+        return self.learner.step(batch, draw, lr, moment)
+
+    def _close(self, task: int, epoch: int) -> Metrics:
+        """The end of an epoch: the reset at chance, validation, and what follows from it."""
+        lr, going, train = self.plateau.lr, self.plateau.going, self._mean(self.lessons.train(task))
+        if epoch == RESET_EPOCH and self.schedule.reset != "never":
+            enough = 1 / self.lessons.width + self.schedule.above_chance
+            poor = going & (train["accuracy"].cpu() < enough)
+            if poor.any():
+                self.learner.restart(poor, self.schedule.reset)
+                self.plateau.lower(poor, RESET_FACTOR)
+        validation = self._mean(self.lessons.validation(task), self.schedule.validation_batch)
+        seen = self.plateau.observe(validation["loss"])
+        self.best.keep(self.learner.trained(), seen.improved)
+        self.learner.renew(seen.dropped)
+        self.learner.ended(train, going)
+        return {
+            "train_accuracy": train["accuracy"],
+            "validation_loss": validation["loss"],
+            "validation_accuracy": validation["accuracy"],
+            "lr": lr.to(train["accuracy"]),
+        }
+
+    def _mean(self, part: Part, size: int | None = None) -> Metrics:
+        """Mean over batches of every loss, and the share of right answers."""
+        found = [self.learner.loss(batch) for batch in self.lessons.batches(part, size or self.schedule.batch)]
+        means = {name: torch.stack([each[name] for each in found]).double().mean(0) for name in found[0]}
+        return means | {"accuracy": means.pop("hits") * len(found) / part.counts}
+
+    @torch.no_grad()
+    def _accuracy(self, task: int) -> Float[Tensor, " r"]:
+        """On the test images of a task that is over, with the weights that are its own."""
+        model, part = self.learner.model, self.lessons.test(task)
+        theta = self.learner.weights_for(task)
+        hits = [
+            (model.forward(batch.x, task, statistics="frozen", theta=theta).z.argmax(-1) == batch.y).sum(1)
+            for batch in self.lessons.batches(part, self.schedule.batch)
+        ]
+        return torch.stack(hits).sum(0).double() / part.counts
+
+    def _evaluate(self, tasks_done: int, observers: Sequence[Observer]) -> None:
+        """Tasks that are not over have no weights yet: they count as guessed."""
+        shape = (len(self.lessons.seeds), self.lessons.tasks)
+        accuracy = torch.full(shape, 1 / self.lessons.width, dtype=torch.float64)
+        for task in range(tasks_done):
+            accuracy[:, task] = self._accuracy(task).cpu()
+        for observer in observers:
+            observer.evaluated(tasks_done, accuracy)
+
+    def _check(self, spoiled: list[Bool[Tensor, " r"]], task: int, epoch: int) -> None:
+        """Stop where loss or weights of a replica that is going are not finite."""
+        bad = torch.stack(spoiled).any(0).cpu() & self.plateau.going if spoiled else self.plateau.going & False
+        if bad.any():
+            seed = self.lessons.seeds[int(bad.nonzero()[0])]
+            raise Diverged(
+                f"loss or weights are not finite in epoch {epoch} of task {task}, seed {seed}: training diverged; "
+                "lower the learning rate or the signal's alpha"
+            )
+        spoiled.clear()
+
+
+def _of(going: Bool[Tensor, " r"], values: Tensor, others: float = torch.nan) -> Tensor:
+    """The values of replicas that are going; those of the others mean nothing."""
+    return torch.where(going.to(values.device), values, torch.full_like(values, others))

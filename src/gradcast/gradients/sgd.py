@@ -1,0 +1,65 @@
+"""SGD for replicas: each may have its own learning rate, and start anew when the others do not."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+LearningRate = float | Float[Tensor, " r"]  # one for all, or one a replica
+
+
+def along(rate: LearningRate, like: Float[Tensor, "r *any"]) -> float | Tensor:
+    """The learning rate as something that multiplies ``like``."""
+    return _column(rate, like) if isinstance(rate, Tensor) else rate
+
+
+def descend(weight: Float[Tensor, "r *any"], direction: Float[Tensor, "r *any"], rate: LearningRate) -> None:
+    """``weight -= rate * direction``, in place; where the rate is zero, nothing moves."""
+    if isinstance(rate, Tensor):
+        weight.addcmul_(direction, _column(rate, weight), value=-1)
+    else:
+        weight.sub_(direction, alpha=rate)
+
+
+class Sgd:
+    """Momentum and weight decay as usual; weights and gradients have replicas along their first axis."""
+
+    remembers: ClassVar[tuple[str, ...]] = ("velocity", "astray")
+
+    def __init__(self, *, momentum: float = 0.0, decay: float = 0.0) -> None:
+        self.momentum, self.decay = momentum, decay
+        self.velocity: list[Tensor] = []  # one a weight, from the first step on
+        self.astray: Bool[Tensor, " r"] | None = None  # replicas whose weights are not those it moves
+
+    @torch.no_grad()
+    def step(self, weights: Sequence[Tensor], gradients: Sequence[Tensor], rate: LearningRate) -> None:
+        """All weights one step down their gradients, in place."""
+        if self.momentum and not self.velocity:
+            self.velocity = [torch.zeros_like(weight) for weight in weights]
+        if self.astray is not None:
+            rate = torch.where(self.astray, 0.0, torch.as_tensor(rate, device=self.astray.device))
+        for index, (weight, gradient) in enumerate(zip(weights, gradients, strict=True)):
+            direction = gradient.add(weight, alpha=self.decay) if self.decay else gradient
+            if self.momentum:
+                direction = self.velocity[index].mul_(self.momentum).add_(direction)
+            descend(weight, direction, rate)
+
+    def renew(self, which: Bool[Tensor, " r"] | None = None) -> None:
+        """A new optimizer for these replicas, or for all: no velocity, and the weights as they are now."""
+        if which is None:
+            self.velocity, self.astray = [], None
+            return
+        for velocity in self.velocity:
+            velocity[which.to(velocity.device)] = 0
+        if self.astray is not None:
+            self.astray = self.astray & ~which.to(self.astray.device)
+
+    def lose(self, which: Bool[Tensor, " r"]) -> None:
+        """The weights of these replicas are exchanged for others that it does not know of: they stay as they are."""
+        self.astray = which if self.astray is None else self.astray | which
+
+
+def _column(rates: Float[Tensor, " r"], like: Float[Tensor, "r *any"]) -> Float[Tensor, "r *ones"]:
+    return rates.view(-1, *[1] * (like.dim() - 1))

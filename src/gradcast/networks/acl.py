@@ -1,0 +1,85 @@
+"""The network of adversarial continual learning: a shared and a private module side by side, and a head on both."""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from gradcast.networks.alexnet import AlexNetBody, Shape, left, stage
+
+
+class Private(nn.Module):
+    """Two convolutions and a linear layer: what only one task knows.
+
+    ``Private((3, 32, 32), 128, 32)`` is the published module for CIFAR (158,400 parameters) and
+    ``Private((3, 84, 84), 256, 16)`` the one for miniImageNet (943,072).
+    """
+
+    def __init__(self, shape: Shape, latent: int = 128, width: int = 32) -> None:
+        super().__init__()
+        self.channels, height, across = shape
+        self.latent = latent
+        kernels = [(height // 8, across // 8), (height // 10, across // 10)]
+        self.convolutions = nn.Sequential(
+            *stage(self.channels, width, kernels[0], 0.2), *stage(width, width, kernels[1], 0.5)
+        )
+        rows, columns = (left(side, [kernel[axis] for kernel in kernels]) for axis, side in enumerate((height, across)))
+        self.linear = nn.Linear(width * rows * columns, latent)
+
+    def forward(self, x: Float[Tensor, "b c h w"]) -> Float[Tensor, "b latent"]:
+        found: Tensor = self.linear(self.convolutions(x).flatten(1)).relu()
+        return found
+
+
+class Head(nn.Module):
+    """From private and shared features, in this order, to the logits of one task."""
+
+    def __init__(self, latent: int, classes: int, units: int = 32) -> None:
+        super().__init__()
+        self.classes = classes
+        self.layers = nn.Sequential(
+            nn.Linear(2 * latent, units),
+            nn.ReLU(),
+            nn.Dropout(0.5),
+            nn.Linear(units, units // 2),
+            nn.ReLU(),
+            nn.Linear(units // 2, classes),
+        )
+
+    def forward(self, features: Float[Tensor, "b both"]) -> Float[Tensor, "b k"]:
+        logits: Tensor = self.layers(features)
+        return logits
+
+
+class AclNetwork(nn.Module):
+    """Logits, shared features and private features of an image, in one row.
+
+    ``shared`` is any network from images to as many numbers as the private module gives. Images with twice the
+    channels are two images: the shared module sees the first, the private module the second.
+    """
+
+    def __init__(self, shared: nn.Module, private: Private, head: Head) -> None:
+        super().__init__()
+        self.shared, self.private, self.head = shared, private, head
+        self.latent, self.classes = private.latent, head.classes
+
+    def forward(self, x: Float[Tensor, "b c h w"]) -> Float[Tensor, "b columns"]:
+        channels = self.private.channels
+        zs, zp = self.shared(x[:, :channels]), self.private(x[:, -channels:])
+        logits = self.head(torch.cat([zp, zs], dim=1))
+        return torch.cat([logits, zs, zp], dim=1)
+
+
+def acl_network(
+    shape: Shape,
+    classes: int,
+    *,
+    latent: int = 128,
+    widths: Sequence[int] = (1024, 1024, 512),
+    private_width: int = 32,
+    head_units: int = 32,
+) -> AclNetwork:
+    """The published network; the defaults are those for CIFAR."""
+    shared = AlexNetBody(shape, latent, widths)
+    return AclNetwork(shared, Private(shape, latent, private_width), Head(latent, classes, head_units))
