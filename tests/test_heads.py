@@ -27,3 +27,13 @@ def test_columns_of_many_tasks_under_vmap() -> None:
     logits, tasks = torch.randn(3, 4, 6), torch.tensor([2, 0, 1])
     found = vmap(heads.columns_at)(logits, tasks)
     assert torch.equal(found, torch.stack([heads.columns(logits[i], int(t)) for i, t in enumerate(tasks)]))
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_extra_columns_after_the_logits_belong_to_no_task(masked: bool) -> None:
+    heads, plain = Heads(2, tasks=3, masked=masked, extra=4), Heads(2, tasks=3, masked=masked)
+    outputs, tasks = torch.randn(3, heads.outputs), torch.tensor([2, 0, 1])
+    logits = outputs[:, : plain.outputs]
+    assert heads.outputs == plain.outputs + 4
+    assert torch.equal(heads.columns(outputs, 1), plain.columns(logits, 1))
+    assert torch.equal(heads.columns_at(outputs, tasks), plain.columns_at(logits, tasks))

@@ -121,9 +121,7 @@ class GradientLearner(nn.Module):
     def renew(self, which: Bool[Tensor, " r"]) -> None:
         """A new optimizer for these replicas."""
         if not isinstance(self.optimizer, Sgd):
-            raise GradcastError(
-                "optimizer = 'adam' counts steps for all seeds at once; where each starts anew use 'sgd'"
-            )
+            raise GradcastError("optimizer = 'adam' counts the steps of all seeds at once; set optimizer='sgd' here")
         self.optimizer.renew(which)
 
     def _rate(self, eta: LearningRate) -> LearningRate:

@@ -1,0 +1,69 @@
+"""Small networks and batches for tests of adversarial continual learning."""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from gradcast.acl.learner import Acl
+from gradcast.acl.settings import AclSettings
+from gradcast.core import Batch, Signal
+from gradcast.gradients.learner import GradientLearner
+from gradcast.networks.acl import AclNetwork, Head, Private
+from gradcast.randomness import seeded
+from gradcast.replicas import Replicas
+from gradcast.signals.policy import Policy
+from gradcast.signals.predicted import Predicted
+from tests.helpers import CPU
+
+SIDE, LATENT, CLASSES = 12, 8, 3
+
+
+def network(dropout: float = 0.0, side: int = SIDE, channels: int = 1) -> AclNetwork:
+    """A linear shared module; every dropout has the same rate."""
+    shared = nn.Sequential(nn.Flatten(), nn.Linear(channels * side * side, LATENT), nn.ReLU(), nn.Dropout(0.5))
+    made = AclNetwork(shared, Private((channels, side, side), LATENT, 4), Head(LATENT, CLASSES, 12))
+    for layer in made.modules():
+        if isinstance(layer, nn.Dropout):
+            layer.p = dropout
+    return made
+
+
+def learner(
+    seeds: Sequence[int] = (3, 4),
+    settings: AclSettings | None = None,
+    signal: Callable[[Replicas], Signal] | None = None,
+    policy: Policy | None = None,
+    dropout: float = 0.0,
+) -> Acl:
+    """In float64."""
+    return Acl(lambda: network(dropout), seeds, settings, signal, policy, device=CPU, dtype=torch.float64)
+
+
+def predicted(seeds: Sequence[int] = (3, 4), **options: object) -> Callable[[Replicas], Signal]:
+    """A gradient learner that moves visibly, one a seed."""
+
+    def make(model: Replicas) -> Signal:
+        own: list[GradientLearner] = []
+        settings = {"alpha": 0.5, "loss_scale": 5.0, "momentum": 0.9, "decay": 0.01, **options}
+        for seed in seeds:
+            with seeded(seed, "h"):
+                own.append(GradientLearner(CLASSES, (6, 5), **settings))  # type: ignore[arg-type]
+        stacked = GradientLearner(CLASSES, (6, 5), replicas=(len(seeds),), **settings)  # type: ignore[arg-type]
+        for together, *alone in zip(stacked.parameters(), *(h.parameters() for h in own), strict=True):
+            together.data = torch.stack([weight.data for weight in alone])
+        return Predicted(stacked.to(model.theta))
+
+    return make
+
+
+def images(seed: int, size: int = 5, count: int = 2) -> Tensor:
+    """Random ones for every replica."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.rand(count, size, 1, SIDE, SIDE, generator=generator, dtype=torch.float64)
+
+
+def batch(seed: int, task: int = 0, size: int = 5) -> Batch:
+    """Random images and labels."""
+    generator = torch.Generator().manual_seed(seed)
+    return Batch(images(seed, size), torch.randint(CLASSES, (2, size), generator=generator), task)
