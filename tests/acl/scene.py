@@ -19,10 +19,10 @@ from tests.helpers import CPU
 SIDE, LATENT, CLASSES = 12, 8, 3
 
 
-def network(dropout: float = 0.0, side: int = SIDE, channels: int = 1) -> AclNetwork:
-    """A linear shared module; every dropout has the same rate."""
-    shared = nn.Sequential(nn.Flatten(), nn.Linear(channels * side * side, LATENT), nn.ReLU(), nn.Dropout(0.5))
-    made = AclNetwork(shared, Private((channels, side, side), LATENT, 4), Head(LATENT, CLASSES, 12))
+def network(dropout: float = 0.0, latent: int = LATENT) -> AclNetwork:
+    """A shared module of one layer; every dropout has the same rate."""
+    shared = nn.Sequential(nn.Flatten(), nn.Linear(SIDE * SIDE, latent), nn.ReLU(), nn.Dropout(0.5))
+    made = AclNetwork(shared, Private((1, SIDE, SIDE), latent, 4), Head(latent, CLASSES, 12))
     for layer in made.modules():
         if isinstance(layer, nn.Dropout):
             layer.p = dropout
@@ -48,8 +48,8 @@ def predicted(seeds: Sequence[int] = (3, 4), **options: object) -> Callable[[Rep
         settings = {"alpha": 0.5, "loss_scale": 5.0, "momentum": 0.9, "decay": 0.01, **options}
         for seed in seeds:
             with seeded(seed, "h"):
-                own.append(GradientLearner(CLASSES, (6, 5), **settings))  # type: ignore[arg-type]
-        stacked = GradientLearner(CLASSES, (6, 5), replicas=(len(seeds),), **settings)  # type: ignore[arg-type]
+                own.append(GradientLearner(CLASSES, (16, 12), **settings))  # type: ignore[arg-type]
+        stacked = GradientLearner(CLASSES, (16, 12), replicas=(len(seeds),), **settings)  # type: ignore[arg-type]
         for together, *alone in zip(stacked.parameters(), *(h.parameters() for h in own), strict=True):
             together.data = torch.stack([weight.data for weight in alone])
         return Predicted(stacked.to(model.theta))

@@ -136,7 +136,7 @@ def teacher(model: Replicas) -> Replicas:
 
 
 SIGNALS: dict[str, Callable[[Replicas], Signal]] = {
-    "predicted": predicted(),
+    "predicted": predicted(bias=True, activation="none"),
     "one-hot": lambda model: PseudoLabels(teacher(model), soft=False),
     "soft": lambda model: PseudoLabels(teacher(model), soft=True, length=Length(0.1)),
     "meta-gradient": lambda model: MetaGradient(),

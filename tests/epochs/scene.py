@@ -1,0 +1,107 @@
+"""Digits in tasks of three classes, and loops on them that take seconds."""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+
+import torch
+from torch import Tensor
+
+from gradcast.acl.learner import Acl
+from gradcast.acl.settings import AclSettings
+from gradcast.core import Metrics
+from gradcast.data.digits import digits
+from gradcast.data.images import Images, Source
+from gradcast.epochs.finetune import FinetuneEpochs
+from gradcast.epochs.lessons import Lessons
+from gradcast.epochs.loop import EpochLoop, Schedule
+from gradcast.epochs.supply import Supply
+from gradcast.heads import Heads
+from gradcast.loop import Position
+from gradcast.networks.mlp import MLP
+from gradcast.randomness import seeded
+from gradcast.replicas import Replicas
+from gradcast.signals.policy import Policy
+from gradcast.streams.pool import Pool
+from gradcast.streams.scale import Scale
+from tests.acl.scene import CLASSES, SIDE, network, predicted
+from tests.helpers import CPU
+
+POLICY = Policy(p=0.6, batch=8, start=1)
+SETTINGS = AclSettings(updates=2, discriminator_units=7)
+
+
+@cache
+def source(each: int = 40) -> Source:
+    """The digits at the tests' size, so many of each class to train on, and a few more or less to test on."""
+    whole = digits(0).converted("grey", SIDE)
+    kept = sorted(place for label in range(10) for place in (whole.train.y == label).nonzero()[0][:each].tolist())
+    train = Images(whole.train.x[kept], whole.train.y[kept])
+    return Source("few digits", train, Images(whole.test.x[:100], whole.test.y[:100]), whole.classes)
+
+
+def lessons(seeds: Sequence[int], *, each: int = 10, tasks: int = 2, dtype: torch.dtype = torch.float64) -> Lessons:
+    return Lessons(
+        source(each), seeds, tasks=tasks, width=CLASSES, validation=0.2, scale=Scale(), device=CPU, dtype=dtype
+    )
+
+
+def supply(seeds: Sequence[int]) -> Supply:
+    pool = Pool(source(5).test.x[:60], Scale(), device=CPU, dtype=torch.float64)
+    return Supply(pool, POLICY, seeds)
+
+
+def acl_loop(seeds: Sequence[int] = (3, 4), schedule: Schedule | None = None, *, dropout: float = 0.3) -> EpochLoop:
+    """With predicted gradients; batches of 8, 8 and 8."""
+    acl = Acl(lambda: network(dropout), seeds, SETTINGS, predicted(seeds), POLICY, device=CPU, dtype=torch.float64)
+    return EpochLoop(lessons(seeds), acl, schedule or Schedule(epochs=2, batch=8, lr=0.05), supply(seeds))
+
+
+def finetune_loop(seeds: Sequence[int] = (3, 4), schedule: Schedule | None = None) -> EpochLoop:
+    """A small network with a head for each task; momentum."""
+
+    def make() -> Replicas:
+        modules = []
+        for seed in seeds:
+            with seeded(seed, "model"):
+                modules.append(MLP([SIDE * SIDE, 10, 2 * CLASSES]))
+        heads = Heads(CLASSES, 2, masked=True)
+        return Replicas(modules, heads, device=CPU, dtype=torch.float64, seeds=seeds)
+
+    learner = FinetuneEpochs(make(), momentum=0.9)
+    return EpochLoop(lessons(seeds), learner, schedule or Schedule(epochs=2, batch=8, lr=0.05))
+
+
+class Diary:
+    """An observer that writes down what it hears."""
+
+    def __init__(self) -> None:
+        self.entries: list[str] = []
+        self.metrics: list[Metrics] = []
+        self.rows: list[Tensor] = []
+
+    def stepped(self, step: int, task: int, metrics: Metrics) -> None:
+        self.entries.append(f"step {step} task {task}")
+        self.metrics.append(metrics)
+
+    def trained(self, task: int) -> None:
+        self.entries.append(f"trained task {task}")
+
+    def evaluated(self, tasks_done: int, accuracy: Tensor) -> None:
+        self.entries.append(f"evaluated after {tasks_done}")
+        self.rows.append(accuracy)
+
+
+class Notebook:
+    """A keeper that wants certain steps, and does something there."""
+
+    def __init__(self, steps: Sequence[int], save: Callable[[Position], None], start: Position | None = None) -> None:
+        self.steps, self.saving, self.start = steps, save, start
+
+    def begin(self) -> Position | None:
+        return self.start
+
+    def due(self, steps: int) -> bool:
+        return steps in self.steps
+
+    def save(self, position: Position) -> None:
+        self.saving(position)
