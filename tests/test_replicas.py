@@ -233,3 +233,11 @@ def test_unlabelled_passes_keep_statistics_in_any_way_of_passing(training: bool)
     assert all(torch.equal(model.buffers[name], buffer) for name, buffer in before.items())
     assert not model.buffers["0.running_mean"][1].any()
     assert bool(model.buffers["0.running_mean"][0].any()) == training
+
+
+def test_every_replica_may_step_at_its_own_rate() -> None:
+    model = replicas(2)
+    start, gradient = model.theta.clone(), torch.randn_like(model.theta)
+    model.step(gradient, torch.tensor([0.5, 0.0], dtype=torch.float64))
+    torch.testing.assert_close(model.theta[0], start[0] - 0.5 * gradient[0])
+    assert torch.equal(model.theta[1], start[1])

@@ -3,6 +3,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from gradcast.errors import GradcastError
 from gradcast.gradients.learner import GradientLearner
 from tests.helpers import flat
 
@@ -210,3 +211,53 @@ def test_bias_is_added_in_every_layer() -> None:
 def test_predicting_before_learning_is_refused() -> None:
     with pytest.raises(RuntimeError, match="call learn"):
         make().predict(torch.randn(2, 4, dtype=torch.float64))
+
+
+def stacked(**options: object) -> tuple[GradientLearner, list[GradientLearner]]:
+    """Two learners in one, and the same apart."""
+    both, alone = make(replicas=(2,), **options), [make(**options) for _ in range(2)]
+    for replica, own in enumerate(alone):
+        for together, weight in zip(both.parameters(), own.parameters(), strict=True):
+            weight.data = together.data[replica].reshape(weight.shape).clone()
+    return both, alone
+
+
+def test_momentum_and_decay_are_torchs_and_every_replica_has_its_own_rate() -> None:
+    both, alone = stacked(momentum=0.9, decay=0.1, bias=True, activation="none")
+    etas = [0.3, 0.07]
+    optimizers = [
+        torch.optim.SGD(own.parameters(), lr=eta, momentum=0.9, weight_decay=0.1)
+        for own, eta in zip(alone, etas, strict=True)
+    ]
+    for step in range(4):
+        samples = [labelled(2 * step + replica) for replica in range(2)]
+        if step == 2:
+            both.renew(torch.tensor([True, False]))
+            optimizers[0].state.clear()
+        z, dz, y = (torch.stack(each) for each in zip(*samples, strict=True))
+        both.learn(z, dz, y, eta=torch.tensor(etas, dtype=torch.float64))
+        for own, eta, optimizer, (z, dz, y) in zip(alone, etas, optimizers, samples, strict=True):
+            output = own(z)
+            moved = z - eta * 0.05 * dz.norm(dim=1).mean() * output / output.norm(dim=1, keepdim=True)
+            optimizer.zero_grad()
+            (2.0 * cross_entropy(moved, y)).backward()
+            optimizer.step()
+    for replica, own in enumerate(alone):
+        found = torch.cat([weight.detach()[replica].flatten() for weight in both.parameters()])
+        torch.testing.assert_close(found, flat(own), rtol=1e-10, atol=1e-13)
+
+
+@pytest.mark.parametrize("lr", [None, 0.2])
+def test_a_replica_whose_host_stands_still_learns_nothing(lr: float | None) -> None:
+    both, _ = stacked(lr=lr, decay=0.1)
+    before = [weight.detach().clone() for weight in both.parameters()]
+    z, dz, y = (torch.stack([each, each]) for each in labelled())
+    both.learn(z, dz, y, eta=torch.tensor([0.0, 0.1], dtype=torch.float64))
+    for now, then in zip(both.parameters(), before, strict=True):
+        assert torch.equal(now[0], then[0])
+        assert not torch.equal(now[1], then[1])
+
+
+def test_momentum_is_not_for_adam() -> None:
+    with pytest.raises(GradcastError, match="momentum and decay are for the optimizer 'sgd'"):
+        make(optimizer="adam", momentum=0.9)

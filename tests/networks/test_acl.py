@@ -44,12 +44,14 @@ def test_forward_is_logits_shared_private_and_the_head_sees_the_private_features
 
 
 def test_twice_the_channels_are_two_images_the_second_for_the_private_module() -> None:
-    network = acl_network((2, 12, 12), 3, latent=4, widths=(5,), private_width=2, head_units=6).eval()
+    torch.manual_seed(0)
+    network = acl_network((2, 12, 12), 3, latent=16, widths=(20,), private_width=4, head_units=12).eval()
     one, two = torch.rand(2, 5, 2, 12, 12)
     both = network(torch.cat([one, two], dim=1))
-    torch.testing.assert_close(both[:, 3:7], network(one)[:, 3:7])
-    torch.testing.assert_close(both[:, 7:], network(two)[:, 7:])
-    assert not torch.allclose(both[:, :3], network(one)[:, :3])
+    torch.testing.assert_close(both[:, 3:19], network(one)[:, 3:19])
+    torch.testing.assert_close(both[:, 19:], network(two)[:, 19:])
+    torch.testing.assert_close(both[:, :3], network.head(torch.cat([network.private(two), network.shared(one)], 1)))
+    assert not torch.equal(both[:, 19:], network(one)[:, 19:])
 
 
 def test_the_published_dropouts() -> None:

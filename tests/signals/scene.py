@@ -7,6 +7,7 @@ from torch import Tensor
 
 from gradcast.core import Batch, Labelled, Signal, Unlabelled
 from gradcast.gradients.entropy import cross_entropy
+from gradcast.gradients.sgd import LearningRate
 from gradcast.heads import Heads
 from gradcast.replicas import Replicas
 from tests.helpers import batch, replicas
@@ -21,7 +22,7 @@ class Scene:
     model: Replicas
     batch: Batch
     unlabelled: Unlabelled
-    lr: float = 0.1
+    lr: LearningRate = 0.1
 
     def learn(self, signal: Signal) -> dict[str, Tensor]:
         """Show the signal the labelled batch."""

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 from torch.func import functional_call
@@ -74,3 +76,14 @@ def test_the_gradient_is_that_of_the_squared_distance() -> None:
 )
 def test_labels_are_probabilities(row: list[float], expected: list[float]) -> None:
     assert on_simplex(torch.tensor([row])).tolist()[0] == pytest.approx(expected)
+
+
+def test_every_replica_may_have_its_own_learning_rate() -> None:
+    at, signals = scene(), [MetaGradient() for _ in range(3)]
+    rates = [0.1, 0.4, torch.tensor([0.1, 0.4], dtype=torch.float64)]
+    labels = []
+    for signal, lr in zip(signals, rates, strict=True):
+        replace(at, lr=lr).learn(signal)  # type: ignore[arg-type]
+        labels.append(signal._labels(at.model, at.unlabelled, 1))
+    assert torch.equal(labels[2], torch.stack([labels[0][0], labels[1][1]]))
+    assert not torch.equal(labels[0], labels[1])

@@ -100,3 +100,13 @@ def test_views_show_the_same_images_another_way() -> None:
 
 def test_who_draws_is_known_without_being_told() -> None:
     assert list(Unlabelled(torch.zeros(3, 2, 1), torch.tensor([True, False, True])).drawn_by()) == [0, 2]
+
+
+def test_parts_of_a_run_draw_independently() -> None:
+    drawn = [
+        [None if found is None else numbers(found.x) for found in (draws.next() for _ in range(10))]
+        for part in ("", "task 1", "task 1", "task 2")
+        for draws in [Draws(pool(), Policy(p=0.5, batch=3), seeds=[0], part=part)]
+    ]
+    assert drawn[1] == drawn[2]
+    assert drawn[0] != drawn[1] != drawn[3] != drawn[0]
