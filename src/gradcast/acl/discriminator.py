@@ -32,7 +32,7 @@ class Discriminator:
         self.sgd.renew()
 
     def restart(self, task: int, which: Bool[Tensor, " r"]) -> None:
-        """Other new weights for these replicas; who renews the optimizer does so himself."""
+        """Other new weights for these replicas; what becomes of the optimizer is for the caller to say."""
         chosen = which.to(self.like.device)
         for weight, fresh in zip(self.weights, self._fresh(task, "another discriminator"), strict=True):
             weight[chosen] = fresh[chosen]

@@ -87,18 +87,18 @@ class EpochLoop:
         for epoch in range(done // size, self.schedule.epochs):
             first = done % size if epoch == done // size else 0
             spoiled: list[Bool[Tensor, " r"]] = []
+            going, lr = self._rates()
             batches = self.lessons.epoch(task, epoch, self.schedule.batch)
             for number, batch in enumerate(islice(batches, first, None), first):
                 if keeper is not None and keeper.due(count):
                     self._check(spoiled, task, epoch)
                     keeper.save(Position(task, epoch * size + number, count))
-                going = self.plateau.going
-                metrics = self._step(batch, Moment(task, epoch, number))
+                metrics = self._step(batch, lr, Moment(task, epoch, number))
                 spoiled.append(~metrics.pop("finite"))
                 if number == size - 1:
                     self._check(spoiled, task, epoch)
                     metrics |= self._close(task, epoch)
-                told = {name: _of(going, value) for name, value in metrics.items()}
+                told = {name: torch.where(going, value, torch.nan) for name, value in metrics.items()}
                 for observer in observers:
                     observer.stepped(count, task, told)
                 count += 1
@@ -106,9 +106,14 @@ class EpochLoop:
                 break
         return count
 
-    def _step(self, batch: Batch, moment: Moment) -> Metrics:
-        going, theta = self.plateau.going, self.learner.model.theta
-        lr = _of(going, self.plateau.rates(theta), 0.0)
+    def _rates(self) -> tuple[Bool[Tensor, " r"], Float[Tensor, " r"]]:
+        """Who is going in this epoch, and how fast, where the weights are."""
+        theta = self.learner.model.theta
+        going = self.plateau.going.to(theta.device)
+        return going, torch.where(going, self.plateau.rates(theta), 0.0)
+
+    def _step(self, batch: Batch, lr: Float[Tensor, " r"], moment: Moment) -> Metrics:
+        going = self.plateau.going
 
         def draw() -> Unlabelled | None:
             return None if self.supply is None else self.supply.next(moment.batch, going)
@@ -172,8 +177,3 @@ class EpochLoop:
                 "lower the learning rate or the signal's alpha"
             )
         spoiled.clear()
-
-
-def _of(going: Bool[Tensor, " r"], values: Tensor, others: float = torch.nan) -> Tensor:
-    """The values of replicas that are going; those of the others mean nothing."""
-    return torch.where(going.to(values.device), values, torch.full_like(values, others))
