@@ -17,13 +17,15 @@ from gradcast.epochs.loop import EpochLoop, Schedule
 from gradcast.epochs.supply import Supply
 from gradcast.heads import Heads
 from gradcast.loop import Position
+from gradcast.networks.acl import AclNetwork, Head, Private
 from gradcast.networks.mlp import MLP
+from gradcast.networks.resnet import SlimResNet18
 from gradcast.randomness import seeded
 from gradcast.replicas import Replicas
 from gradcast.signals.policy import Policy
 from gradcast.streams.pool import Pool
 from gradcast.streams.scale import Scale
-from tests.acl.scene import CLASSES, SIDE, network, predicted
+from tests.acl.scene import CLASSES, LATENT, SIDE, network, predicted
 from tests.helpers import CPU
 
 POLICY = Policy(p=0.6, batch=8, start=1)
@@ -54,6 +56,17 @@ def acl_loop(seeds: Sequence[int] = (3, 4), schedule: Schedule | None = None, *,
     """With predicted gradients; batches of 8, 8 and 8."""
     acl = Acl(lambda: network(dropout), seeds, SETTINGS, predicted(seeds), POLICY, device=CPU, dtype=torch.float64)
     return EpochLoop(lessons(seeds), acl, schedule or Schedule(epochs=2, batch=8, lr=0.05), supply(seeds))
+
+
+def residual_loop(seeds: Sequence[int] = (3, 4), schedule: Schedule | None = None) -> EpochLoop:
+    """The same with a shared module that has running statistics, and no signal."""
+
+    def network() -> AclNetwork:
+        shared = SlimResNet18(1, LATENT, channels=1)
+        return AclNetwork(shared, Private((1, SIDE, SIDE), LATENT, 4), Head(LATENT, CLASSES, 12))
+
+    acl = Acl(network, seeds, SETTINGS, device=CPU, dtype=torch.float64)
+    return EpochLoop(lessons(seeds), acl, schedule or Schedule(epochs=2, batch=8, lr=0.05))
 
 
 def finetune_loop(seeds: Sequence[int] = (3, 4), schedule: Schedule | None = None) -> EpochLoop:
