@@ -1,3 +1,4 @@
+import json
 from collections.abc import Callable
 
 import pytest
@@ -8,6 +9,7 @@ from torch.nn.functional import cross_entropy
 from gradcast.acl.learner import Acl, replicas
 from gradcast.acl.losses import orthogonality
 from gradcast.acl.settings import AclSettings
+from gradcast.checkpoint.state import pack, restore
 from gradcast.core import Signal, Unlabelled
 from gradcast.epochs.core import EpochLearner, Moment
 from gradcast.errors import GradcastError
@@ -170,3 +172,22 @@ def test_what_cannot_be_renewed_seed_by_seed_or_is_not_offered_is_refused() -> N
         acl.begin(0)
     with pytest.raises(GradcastError, match=r"policy\.update=joint"):
         learner(policy=Policy(update="sequential"))
+
+
+def test_a_learner_is_remembered_with_modules_of_all_tasks_and_the_discriminators_rate() -> None:
+    old, new = learner(), learner()
+    for task in range(2):
+        train(old, task)
+        old.finish(task)
+    train(old, 2)
+    for loss in (1.0, *[2.0] * 5):
+        old.ended({"adversarial": torch.tensor([loss, -loss])}, torch.tensor([True, True]))
+    tensors: dict[str, Tensor] = {}
+    restore(new, json.loads(json.dumps(pack(old, tensors))), tensors, CPU)
+    torch.testing.assert_close(new.judging.lr, torch.tensor([1e-3 / 3, 1e-3 / 3], dtype=torch.float64))
+    for own in (new, old):
+        own.restart(FIRST, "fixed")
+        own.step(batch(5, 2), lambda: None, LR, Moment(2, 1, 0))
+        own.finish(2)
+    assert all(torch.equal(new.weights_for(task), old.weights_for(task)) for task in range(3))
+    assert all(map(torch.equal, new.training.discriminator.weights, old.training.discriminator.weights))

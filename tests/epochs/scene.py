@@ -14,6 +14,7 @@ from gradcast.data.images import Images, Source
 from gradcast.epochs.finetune import FinetuneEpochs
 from gradcast.epochs.lessons import Lessons
 from gradcast.epochs.loop import EpochLoop, Schedule
+from gradcast.epochs.plateau import Plateau
 from gradcast.epochs.supply import Supply
 from gradcast.heads import Heads
 from gradcast.loop import Position
@@ -54,7 +55,9 @@ def supply(seeds: Sequence[int]) -> Supply:
 
 def acl_loop(seeds: Sequence[int] = (3, 4), schedule: Schedule | None = None, *, dropout: float = 0.3) -> EpochLoop:
     """With predicted gradients; batches of 8, 8 and 8."""
-    acl = Acl(lambda: network(dropout), seeds, SETTINGS, predicted(seeds), POLICY, device=CPU, dtype=torch.float64)
+    judging = Plateau(len(seeds), 0.05, patience=1)
+    place = {"device": CPU, "dtype": torch.float64}
+    acl = Acl(lambda: network(dropout), seeds, SETTINGS, predicted(seeds), POLICY, judging=judging, **place)
     return EpochLoop(lessons(seeds), acl, schedule or Schedule(epochs=2, batch=8, lr=0.05), supply(seeds))
 
 

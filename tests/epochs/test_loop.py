@@ -76,25 +76,37 @@ CUTS = [("acl", 2), ("acl", 3), ("acl", 7), ("finetune", 2), ("finetune", 6), ("
 
 @pytest.mark.parametrize(("name", "cut"), CUTS)
 def test_a_run_that_is_cut_anywhere_goes_on_to_the_same_bits(name: str, cut: int) -> None:
-    whole = LOOPS[name]()
-    kept: list[tuple[str, dict[str, Tensor], Position]] = []
-
-    def save(position: Position) -> None:
-        tensors: dict[str, Tensor] = {}
-        kept.append((json.dumps(pack({"loop": whole}, tensors)), tensors, position))
-
-    diary, rest = Diary(), Diary()
-    whole.run([diary], Notebook([cut], save))
-    text, tensors, position = next(each for each in kept if each[2].steps == cut)
-    again = LOOPS[name]()
-    restore({"loop": again}, json.loads(text), tensors, CPU)
-    again.run([rest], Notebook([], lambda position: None, position))
+    whole, again, diary, rest = cut_and_gone_on(LOOPS[name], cut)
     assert torch.equal(again.learner.model.theta, whole.learner.model.theta)
     assert torch.equal(again.learner.weights_for(0), whole.learner.weights_for(0))
     assert rest.entries == diary.entries[-len(rest.entries) :]
     assert torch.equal(rest.rows[-1], diary.rows[-1])
     ours, theirs = (told.metrics[-1] for told in (rest, diary))
     assert all(torch.equal(ours[key].nan_to_num(), theirs[key].nan_to_num()) for key in theirs)
+
+
+def test_what_was_cut_before_a_reset_goes_on_to_the_same_bits() -> None:
+    """Everything is at chance by decree: the second task is cut in its fifth epoch, before it starts anew."""
+    schedule = replace(SHORT, epochs=6, above_chance=1.0)
+    whole, again, _, _ = cut_and_gone_on(lambda: acl_loop((3,), schedule), 18 + 13)
+    assert torch.equal(again.learner.model.theta, whole.learner.model.theta)
+    assert again.plateau.lr.tolist() == whole.plateau.lr.tolist() == pytest.approx([0.005])
+
+
+def cut_and_gone_on(make: Callable[[], EpochLoop], cut: int) -> tuple[EpochLoop, EpochLoop, Diary, Diary]:
+    """A whole run, and one that has what was packed before a step of it and trains the rest; what both told."""
+    whole, again, diary, rest = make(), make(), Diary(), Diary()
+    kept: list[tuple[str, dict[str, Tensor], Position]] = []
+
+    def save(position: Position) -> None:
+        tensors: dict[str, Tensor] = {}
+        kept.append((json.dumps(pack({"loop": whole}, tensors)), tensors, position))
+
+    whole.run([diary], Notebook([cut], save))
+    text, tensors, position = next(each for each in kept if each[2].steps == cut)
+    restore({"loop": again}, json.loads(text), tensors, CPU)
+    again.run([rest], Notebook([], lambda position: None, position))
+    return whole, again, diary, rest
 
 
 class Scripted(FinetuneEpochs):
@@ -105,6 +117,7 @@ class Scripted(FinetuneEpochs):
         self.script, self.hits, self.epoch = losses, hits, -1
         self.rates: list[list[float]] = []
         self.heard: list[tuple[str, list[bool]]] = []
+        self.closed: list[tuple[list[float], list[bool]]] = []
         self.model.theta.zero_()
 
     def step(self, batch: Batch, draw: Draw, lr: Tensor, moment: Moment) -> Metrics:
@@ -115,7 +128,15 @@ class Scripted(FinetuneEpochs):
         return {"loss": torch.zeros(2), "finite": torch.tensor([True, True])}
 
     def loss(self, batch: Batch) -> Metrics:
-        return {"loss": torch.tensor(self.script[self.epoch]), "hits": torch.tensor(self.hits) * batch.y.shape[1] // 8}
+        size = batch.y.shape[1]
+        return {
+            "loss": torch.tensor(self.script[self.epoch]),
+            "hits": torch.tensor(self.hits) * size // 8,
+            "images": torch.tensor([size, size]),
+        }
+
+    def ended(self, train: Metrics, going: Tensor) -> None:
+        self.closed.append((train["images"].tolist(), going.tolist()))
 
     def renew(self, which: Tensor) -> None:
         if which.any():
@@ -142,6 +163,8 @@ def test_rates_drop_new_optimizers_come_and_the_best_epochs_weights_are_kept_rep
         ("renewed 5", [True, False]),
         ("renewed 6", [False, True]),
     ]
+    train = [8.0, 8.0]  # images a batch; validation batches have six
+    assert learner.closed == [(train, [True, True])] * 6 + [(train, [False, True])] * 2
     best = loop.learner.model.theta[:, 0].tolist()
     assert best == [2 * 3.0, 8 * 3.0]  # three steps an epoch, the second epoch and the eighth
 
