@@ -4,12 +4,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file
 
 from gradcast.errors import GradcastError
 from gradcast.recorder import Recorder
 from gradcast.specfile import load
-from gradcast.store import RunDirectory, to_json, write_text
+from gradcast.store import WRITING, RunDirectory, to_json, write_tensors, write_text
 
 
 @pytest.fixture
@@ -101,3 +102,15 @@ def test_files_are_replaced_as_a_whole(tmp_path: Path) -> None:
     write_text(tmp_path / "a", "two")
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
     assert (tmp_path / "a").read_text() == "two"
+
+
+def test_tensors_are_readable_like_other_files_and_leave_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / WRITING).mkdir()
+    (tmp_path / WRITING / ".tmpAbc").write_text("of a process that was killed")
+    write_text(tmp_path / "text", "x")
+    write_tensors(tmp_path / "tensors", {"w": torch.ones(2)}, {"said": "yes"})
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["tensors", "text"]
+    assert (tmp_path / "tensors").stat().st_mode == (tmp_path / "text").stat().st_mode
+    assert torch.equal(load_file(tmp_path / "tensors")["w"], torch.ones(2))
+    with safe_open(tmp_path / "tensors", framework="pt") as file:
+        assert file.metadata() == {"said": "yes"}

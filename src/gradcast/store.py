@@ -32,6 +32,7 @@ from gradcast.spec import Spec
 from gradcast.specfile import dump, parse
 
 Line = dict[str, float | int | str]  # a logged step; infinities are words
+WRITING = ".writing"  # folder of files that are not whole yet
 
 
 class RunDirectory:
@@ -105,12 +106,8 @@ class RunDirectory:
     def weights(self, row: str, seed: int, tensors: Mapping[str, Tensor]) -> None:
         """Final weights of one replica under the network's own names."""
         path = self.seed(row, seed) / "weights.safetensors"
-        temporary = path.with_name(path.name + ".tmp")
         try:
-            save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, temporary)
-            with open(temporary, "rb") as file:
-                os.fsync(file.fileno())
-            temporary.replace(path)
+            write_tensors(path, tensors)
         except (SafetensorError, OSError) as error:
             raise GradcastError(
                 f"{path} cannot be written ({error}); free some space or choose another --out"
@@ -189,3 +186,28 @@ def write_text(path: Path, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(path)
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> None:
+    """The same for tensors, as safetensors; whoever may read our other files may read this one.
+
+    The library writes to hidden files of its own, for their owner alone, and a killed process leaves them behind: in a
+    folder that the next write, or ``abandon``, empties.
+    """
+    abandon(path.parent)
+    beside = path.parent / WRITING
+    beside.mkdir()
+    temporary = beside / path.name
+    temporary.touch()
+    mode = temporary.stat().st_mode
+    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, temporary, metadata)
+    temporary.chmod(mode)
+    with open(temporary, "rb") as file:
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    beside.rmdir()
+
+
+def abandon(folder: Path) -> None:
+    """Throw away what a write of tensors that was cut off left in a folder."""
+    shutil.rmtree(folder / WRITING, ignore_errors=True)

@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
 from gradcast.errors import told
+from gradcast.store import abandon, write_tensors
 
 KEPT = 2  # files: one is enough unless its disk damages it
 
@@ -39,12 +39,10 @@ def files(folder: Path) -> list[Path]:
 def write(folder: Path, steps: int, content: Content, before: Sequence[Path] = ()) -> Path:
     """Put a checkpoint in its place, after the files that it speaks of are safe on disk; older ones go."""
     path = folder / f"checkpoint-{steps}.safetensors"
-    temporary = path.with_name(path.name + ".tmp")
     text = json.dumps(content.facts)
-    save_file(dict(content.tensors), temporary, {"facts": text, "digest": _digest(text, content.tensors)})
-    for each in (*before, temporary):
+    for each in before:
         _sync(each)
-    temporary.replace(path)
+    write_tensors(path, content.tensors, {"facts": text, "digest": _digest(text, content.tensors)})
     _sync(folder)
     for old in files(folder)[KEPT:]:
         old.unlink()
@@ -66,7 +64,8 @@ def read(path: Path) -> Content:
 
 def remove(folder: Path) -> None:
     """All checkpoints, and what a write that was cut off left."""
-    for path in (*files(folder), *folder.glob("checkpoint-*.tmp")):
+    abandon(folder)
+    for path in files(folder):
         path.unlink(missing_ok=True)
 
 
