@@ -184,10 +184,12 @@ def test_a_learner_is_remembered_with_modules_of_all_tasks_and_the_discriminator
         old.ended({"adversarial": torch.tensor([loss, -loss])}, torch.tensor([True, True]))
     tensors: dict[str, Tensor] = {}
     restore(new, json.loads(json.dumps(pack(old, tensors))), tensors, CPU)
-    torch.testing.assert_close(new.judging.lr, torch.tensor([1e-3 / 3, 1e-3 / 3], dtype=torch.float64))
+    torch.testing.assert_close(new.judging.lr, torch.tensor([1e-3 / 3, 1e-3], dtype=torch.float64))
     for own in (new, old):
         own.restart(FIRST, "fixed")
         own.step(batch(5, 2), lambda: None, LR, Moment(2, 1, 0))
         own.finish(2)
     assert all(torch.equal(new.weights_for(task), old.weights_for(task)) for task in range(3))
     assert all(map(torch.equal, new.training.discriminator.weights, old.training.discriminator.weights))
+    new.begin(3)
+    assert new.judging.lr.tolist() == [1e-3, 1e-3]
