@@ -1,6 +1,7 @@
 """The command line: all commands, and what becomes of a mistake."""
 
 import errno
+import signal
 import sys
 from typing import Annotated
 
@@ -57,6 +58,7 @@ def main() -> None:
         complain(str(error))
         sys.exit(BAD_INPUT)
     except Stopped as stopped:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # an impatient second one would only spoil the last line
         typer.echo(str(stopped), err=True)
         sys.exit(stopped.code)
     except OSError as error:

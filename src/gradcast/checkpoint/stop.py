@@ -26,7 +26,8 @@ class Stop:
             yield
         finally:
             for number, handler in before.items():
-                signal.signal(number, handler)
+                # told to end, the process ends: told once more on its way out, it must not die of that
+                signal.signal(number, signal.SIG_IGN if number == signal.SIGTERM == self.signal else handler)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.signal = self.signal or number
