@@ -29,3 +29,10 @@ def small(*settings: str) -> Spec:
 def finished() -> tuple[RunDirectory, list[RowResult]]:
     """Its directory and results."""
     return run(small(), out=Path(mkdtemp()), device="cpu")
+
+
+def begun(out: Path) -> RunDirectory:
+    """A directory whose row *base* has just been begun, with the seeds 0 and 7."""
+    made = RunDirectory.create(out, load("digits", ["seeds=[0, 7]"]))
+    made.start("base", [0, 7])
+    return made

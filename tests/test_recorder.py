@@ -8,8 +8,8 @@ import torch
 
 from gradcast.errors import GradcastError
 from gradcast.recorder import Growing, Recorder
-from gradcast.specfile import load
 from gradcast.store import RunDirectory
+from tests.runs import begun
 
 FULL = Path("/dev/full")
 needs_full = pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full, as Linux has it")
@@ -17,9 +17,7 @@ needs_full = pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full, as L
 
 @pytest.fixture
 def directory(tmp_path: Path) -> RunDirectory:
-    made = RunDirectory.create(tmp_path, load("digits", ["seeds=[0, 7]"]))
-    made.start("base", [0, 7])
-    return made
+    return begun(tmp_path)
 
 
 def test_recorder_writes_each_replicas_numbers(directory: RunDirectory) -> None:

@@ -11,13 +11,12 @@ from gradcast.errors import GradcastError
 from gradcast.recorder import Recorder
 from gradcast.specfile import load
 from gradcast.store import WRITING, RunDirectory, to_json, write_tensors, write_text
+from tests.runs import begun
 
 
 @pytest.fixture
 def directory(tmp_path: Path) -> RunDirectory:
-    made = RunDirectory.create(tmp_path, load("digits", ["seeds=[0, 7]"]))
-    made.start("base", [0, 7])
-    return made
+    return begun(tmp_path)
 
 
 def test_the_name_follows_the_specification(tmp_path: Path) -> None:

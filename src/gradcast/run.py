@@ -5,7 +5,7 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -141,16 +141,17 @@ def train(
         groups = together(row.setting, stream, spec.seeds, place) if attempt is None else attempt.groups
         left = [group for group in groups if attempt is None or not directory.trained(row.name, group)]
         loops = (build.loop(row.setting, stream, evaluator, shared.pool(row.setting), group, place) for group in left)
-        first = list(islice(loops, 1))
+        ready = list(islice(loops, 1))
     attempt = attempt or Attempt.begin(directory, row.name, groups)
     directory.stream(row.name, {**stream.describe(), **shared.content(row.setting)})
     facts, watch = environment.describe(place.device), attempt.watch()
     steps, observers = stream.length(row.setting.stream.batch, row.setting.stream.epochs), list[Observer]([watch])
-    for index, loop in enumerate(chain(first, loops), len(groups) - len(left)):
+    for index, group in enumerate(left, len(groups) - len(left)):
+        loop = ready.pop() if ready else next(loops)  # nothing else holds it: the next group needs the memory
         recorder = Recorder(directory, row.name, loop.seeds, trackers)
         parts = {"step": loop.step, "draws": loop.draws, "recorder": recorder, "watch": watch}
         keeper = Checkpoints(
-            folder, safety, stop, seeds=groups[index], parts=parts, log=recorder, facts=facts, device=place.device
+            folder, safety, stop, seeds=group, parts=parts, log=recorder, facts=facts, device=place.device
         )
         if keeper.position is None:
             directory.clear(row.name, loop.seeds)

@@ -73,6 +73,7 @@ class Lessons:
                 f"and {self.each * width - self.held} to train on; both need one or more"
             )
         self.x = [torch.from_numpy(np.array(images.x)).to(device) for images in (source.train, source.test)]
+        self._latest: tuple[Part, Part] | None = None
 
     @property
     def count(self) -> int:
@@ -107,6 +108,12 @@ class Lessons:
             yield Batch(self.scale(part.x[part.index[:, cut]], self.dtype), part.y[:, cut], part.task)
 
     def _split(self, task: int) -> tuple[Part, Part]:
+        """Asked for in every epoch, made once a task."""
+        if self._latest is None or self._latest[0].task != task:
+            self._latest = self._cut(task)
+        return self._latest
+
+    def _cut(self, task: int) -> tuple[Part, Part]:
         kept: list[tuple[np.ndarray, np.ndarray]] = []
         aside: list[tuple[np.ndarray, np.ndarray]] = []
         for row, seed in enumerate(self.seeds):
