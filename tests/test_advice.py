@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from gradcast.advice import BEST, advice
+from gradcast.advice import AVERAGED, BEST, advice
 from gradcast.result import RowResult
 from gradcast.specfile import load, parse, presets
 from gradcast.statistics import compare
@@ -66,3 +66,5 @@ def test_what_is_advised_is_what_the_presets_do() -> None:
         for key, value in BEST.items():
             table, own = key.split(".")
             assert setting[table][own] == tomllib.loads(f"value = {value}")["value"]
+    for name in ("mnist-r-best", "mnist-p-best"):
+        assert f"evaluation.average = {load(name).rows[-1].setting.evaluation.average}" == AVERAGED

@@ -20,6 +20,7 @@ from gradcast.signals.named import SIGNALS, signal, views
 from gradcast.signals.noise import Noise
 from gradcast.specfile import load
 from gradcast.step import Step
+from gradcast.streams.scale import Scale
 from tests.helpers import replicas
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA graphs need a GPU; run the tests on one")
@@ -87,10 +88,11 @@ def test_dropout_in_graphs_draws_what_it_draws_in_steps() -> None:
 @needs_gpu
 @pytest.mark.parametrize("guard", [False, True])
 @pytest.mark.parametrize("learner", ["gem", "a-gem", "er"])
-@pytest.mark.parametrize("name", sorted(SIGNALS.keys() - {"none"}))
+@pytest.mark.parametrize("name", [*sorted(SIGNALS.keys() - {"none"}), "contrastive,signal.labelled=true"])
 def test_every_signal_trains_in_graphs_as_in_steps(name: str, learner: str, guard: bool) -> None:
     """Images and steps are such that rounding stays rounding: BatchNorm over a few numbers would make 1e-15 1e-2."""
-    setting = load("digits", [f"signal.name={name}", f"learner.name={learner}", "learner.memory=8"]).rows[1].setting
+    changes = [*f"signal.name={name}".split(","), f"learner.name={learner}", "learner.memory=8"]
+    setting = load("digits", changes).rows[1].setting
 
     def networks(purpose: str) -> Replicas:
         modules: list[nn.Module] = []
@@ -101,7 +103,7 @@ def test_every_signal_trains_in_graphs_as_in_steps(name: str, learner: str, guar
 
     def trained_with(*, graphs: bool) -> tuple[Tensor, Metrics]:
         model = networks("model")
-        own = signal(setting.signal, model, [0, 1], 0.1, lambda: networks("teacher"))
+        own = signal(setting.signal, model, [0, 1], 0.1, lambda: networks("teacher"), Scale())
         step = Step(
             model, learner_by_name(setting.learner, 2, classes=3, seeds=[0, 1]), 0.001, own, Policy(guard=guard)
         )

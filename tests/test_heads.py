@@ -37,3 +37,9 @@ def test_extra_columns_after_the_logits_belong_to_no_task(masked: bool) -> None:
     assert heads.outputs == plain.outputs + 4
     assert torch.equal(heads.columns(outputs, 1), plain.columns(logits, 1))
     assert torch.equal(heads.columns_at(outputs, tasks), plain.columns_at(logits, tasks))
+
+
+def test_classes_of_masked_heads_are_numbered_through() -> None:
+    y, tasks = torch.tensor([0, 2, 1]), torch.tensor([0, 1, 3])
+    assert Heads(3, tasks=4, masked=True).classes(y, tasks).tolist() == [0, 5, 10]
+    assert torch.equal(Heads(3, tasks=4).classes(y, tasks), y)

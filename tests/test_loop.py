@@ -1,7 +1,10 @@
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
 
+from gradcast.average import Average
 from gradcast.core import Batch, Metrics
 from gradcast.data.digits import digits
 from gradcast.errors import GradcastError
@@ -143,3 +146,20 @@ def test_steps_that_are_not_finite_may_be_skipped_until_nothing_else_is_left() -
 def test_divergence_is_noticed() -> None:
     with pytest.raises(GradcastError, match="diverged"):
         loop(lr=1e30).run([])
+
+
+def test_an_average_is_evaluated_and_does_not_change_the_training() -> None:
+    plain, averaged, last = loop(), loop(), loop()
+    with torch.no_grad():
+        for other in (averaged, last):
+            other.step.model.theta.copy_(plain.step.model.theta)
+    rows = [Diary(), Diary()]
+    averaged = replace(averaged, average=Average(averaged.step.model, 3))
+    plain.run([rows[0]])
+    averaged.run([rows[1]])
+    assert torch.equal(plain.step.model.theta, averaged.step.model.theta)
+    assert torch.equal(rows[0].rows[0], rows[1].rows[0])  # before the first step there is nothing to average
+    assert averaged.average is not None
+    last.step.model.theta.copy_(averaged.average.theta)
+    assert torch.equal(last.evaluator(last.step.model), rows[1].rows[-1])
+    assert not torch.equal(rows[0].rows[-1], rows[1].rows[-1])

@@ -45,9 +45,11 @@ def test_probability(p: float) -> None:
 def test_labels_say_learner_and_signal() -> None:
     labels = [row.label for row in load("mnist-p", ["learner.name=dcl"]).rows]
     assert labels == ["DCL", "DCL + predicted gradients", "DCL + random directions"]
+    best = [row.label for row in load("mnist-p-best").rows]
+    assert best == ["GEM", "GEM + averaged weights", "GEM + contrastive + averaged weights"]
 
 
-BEST = {"icifar100-resnet-er-best", "icifar100-resnet-gem-best"}
+BEST = {f"{name}-best" for name in ("icifar100-resnet-er", "icifar100-resnet-gem", "mnist-r", "mnist-p")}
 IMAGES = [f"icifar100-{name}" for name in ("resnet-gem", "resnet-dcl", "effnet-gem", "effnet-dcl", "effnetlite-gem")]
 
 

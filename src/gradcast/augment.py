@@ -113,9 +113,20 @@ def augment(
     x: Float[Tensor, "r n c h w"], steps: Sequence[Augmentation], generators: Sequence[torch.Generator]
 ) -> Float[Tensor, "r n c2 h2 w2"]:
     """Every step on every image; each replica draws from its own generator on the CPU, so grouping changes nothing."""
+
+    def draw(count: int, numbers: int) -> Tensor:
+        drawn = [torch.rand(count, numbers, generator=generator, dtype=x.dtype) for generator in generators]
+        return sent(torch.stack(drawn), x.device)
+
+    return changed(x, steps, draw)
+
+
+def changed(
+    x: Float[Tensor, "r n c h w"], steps: Sequence[Augmentation], draw: Callable[[int, int], Tensor]
+) -> Float[Tensor, "r n c2 h2 w2"]:
+    """Every step on every image; ``draw`` gives each replica so many rows of so many uniform numbers."""
     replicas, count = x.shape[:2]
     flat = x.flatten(0, 1)
     for step in steps:
-        drawn = torch.stack([torch.rand(count, step.numbers, generator=g, dtype=x.dtype) for g in generators])
-        flat = step.apply(flat, sent(drawn.flatten(0, 1), x.device))
+        flat = step.apply(flat, draw(count, step.numbers).flatten(0, 1))
     return flat.view(replicas, count, *flat.shape[1:])

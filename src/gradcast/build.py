@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from torch import nn
 
+from gradcast.average import Average
 from gradcast.data.images import Pixels, Source, convert, fingerprint
 from gradcast.data.load import Shelf, load_folder, load_pool, load_source
 from gradcast.data.patches import patches
@@ -101,11 +102,13 @@ def loop(
 
     replicas = another("model")
     lr = setting.learner.lr
-    found = signal(setting.signal, replicas, seeds, lr, lambda: another("teacher"))
+    found = signal(setting.signal, replicas, seeds, lr, lambda: another("teacher"), stream.scale)
     own = learner(setting.learner, len(stream.tasks), classes=stream.width, seeds=seeds)
     step = Step(replicas, own, lr, found, policy)
     draws = Draws(pool, policy, seeds, views(setting.signal)) if found is not None and pool is not None else None
-    return Loop(stream, step, evaluator, seeds, setting.stream.batch, setting.stream.epochs, draws)
+    steps = setting.evaluation.average
+    average = Average(replicas, steps) if steps > 1 else None
+    return Loop(stream, step, evaluator, seeds, setting.stream.batch, setting.stream.epochs, draws, average)
 
 
 def model(

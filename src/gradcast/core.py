@@ -78,6 +78,7 @@ class Labelled:
     z: Float[Tensor, "r b c"]  # logits of the task's columns
     dz: Float[Tensor, "r b c"]  # gradient of the batch's mean loss with respect to them
     lr: LearningRate
+    replay: Replay | None = None  # those images
 
 
 @runtime_checkable

@@ -44,5 +44,9 @@ class Heads:
         index = tasks.expand(logits.shape[:-1])[..., None, None]
         return by_task.take_along_dim(index, -2).squeeze(-2)
 
+    def classes(self, y: Int[Tensor, "*any"], tasks: Int[Tensor, "*any"]) -> Int[Tensor, "*any"]:
+        """A number for every class; tasks with columns of their own have classes of their own."""
+        return tasks * self.width + y if self.masked else y
+
     def _logits(self, outputs: Float[Tensor, "*any outputs"]) -> Float[Tensor, "*any logits"]:
         return outputs.narrow(-1, 0, self.logits) if self.extra else outputs

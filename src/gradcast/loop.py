@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol, runtime_checkable
@@ -10,6 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from gradcast.average import Average
 from gradcast.capture import fastest
 from gradcast.core import Batch, Metrics
 from gradcast.errors import Diverged
@@ -77,6 +79,7 @@ class Loop:
     batch: int
     epochs: int
     draws: Draws | None = None
+    average: Average | None = None  # evaluated and kept in place of the weights themselves
 
     def run(self, observers: Sequence[Observer], keeper: Keeper | None = None) -> None:
         """Train on all tasks once in order, from where the keeper says."""
@@ -94,6 +97,8 @@ class Loop:
                     keeper.save(Position(task, number, count))
                 unlabelled = self.draws.next() if self.draws is not None else None
                 metrics = advance(batch, unlabelled)
+                if self.average is not None:
+                    self.average.follow(self.step.model)
                 unchecked.append((count, metrics.pop("finite")))
                 for observer in observers:
                     observer.stepped(count, task, metrics)
@@ -107,6 +112,10 @@ class Loop:
             if keeper is not None and task < last:
                 keeper.save(Position(task + 1, 0, count))
 
+    def shown(self) -> AbstractContextManager[None]:
+        """The model has the weights that are evaluated meanwhile."""
+        return nullcontext() if self.average is None else self.average.shown(self.step.model)
+
     def _batches(self, task: int) -> Iterator[Batch]:
         theta = self.step.model.theta
         return self.stream.batches(
@@ -114,7 +123,8 @@ class Loop:
         )
 
     def _evaluate(self, tasks_done: int, observers: Sequence[Observer]) -> None:
-        accuracy = self.evaluator(self.step.model).cpu()
+        with self.shown():
+            accuracy = self.evaluator(self.step.model).cpu()
         for observer in observers:
             observer.evaluated(tasks_done, accuracy)
 

@@ -149,7 +149,7 @@ def train(
     for index, group in enumerate(left, len(groups) - len(left)):
         loop = ready.pop() if ready else next(loops)  # nothing else holds it: the next group needs the memory
         recorder = Recorder(directory, row.name, loop.seeds, trackers)
-        parts = {"step": loop.step, "draws": loop.draws, "recorder": recorder, "watch": watch}
+        parts = {"step": loop.step, "draws": loop.draws, "average": loop.average, "recorder": recorder, "watch": watch}
         keeper = Checkpoints(
             folder, safety, stop, seeds=group, parts=parts, log=recorder, facts=facts, device=place.device
         )
@@ -166,8 +166,9 @@ def train(
         finally:
             recorder.flush()
             keeper.close()
-        for replica, seed in enumerate(loop.seeds):
-            directory.weights(row.name, seed, _weights(loop, replica))
+        with loop.shown():
+            for replica, seed in enumerate(loop.seeds):
+                directory.weights(row.name, seed, _weights(loop, replica))
         attempt.group_done(folder, watch)
     images = len(spec.seeds) * row.setting.stream.epochs * sum(map(stream.count, range(len(stream.tasks))))
     time_taken = {"started": attempt.started, "seeds_at_once": len(groups[0])} | watch.as_dict(images)

@@ -124,6 +124,8 @@ class EvaluationSpec(Table):
     """How accuracy is counted."""
 
     drop_last: bool = False  # the published code never looks at a test set's last image and counts it as wrong
+    # Steps over which weights are averaged for evaluation; 1: as they are, which names of runs do not mention.
+    average: Positive = Field(1, exclude_if=lambda steps: steps == 1)
 
 
 PoolSpec = Annotated[PatchesSpec | FolderSpec | DatasetPoolSpec | CallersPoolSpec, Field(discriminator="name")]
@@ -186,8 +188,9 @@ class Setting(Table):
 
 
 def describe(setting: Setting) -> str:
-    """A label for a setting: learner and signal."""
-    parts = (learners.WORDS[setting.learner.name], signals.describe(setting.signal))
+    """A label for a setting: learner, signal, and what is evaluated where that is not the weights themselves."""
+    averaged = "averaged weights" if setting.evaluation.average > 1 else ""
+    parts = (learners.WORDS[setting.learner.name], signals.describe(setting.signal), averaged)
     return " + ".join(filter(None, parts))
 
 

@@ -90,7 +90,7 @@ class Step:
         z = made.z[:, : batch.x.shape[1]]
         loss, dz = cross_entropy(z, batch.y)
         gradient = made.pull(cross_entropy(made.z, torch.cat([batch.y, replay.y], dim=1))[1])
-        return Labelled(batch, z, dz, self.lr), gradient, loss
+        return Labelled(batch, z, dz, self.lr, replay), gradient, loss
 
     def _joint(self, gradient: Gradient, unlabelled: Unlabelled, task: int) -> Metrics:
         pseudo, metrics = self._pseudo(gradient, unlabelled, task)

@@ -88,3 +88,12 @@ def test_networks_of_another_purpose_draw_other_numbers() -> None:
         chance = Chance([3], torch.device("cpu"), purpose)
         drawn.append(chance.labelled.dropped(torch.ones(1, 50), 0.5, channels=False))
     assert not torch.equal(*drawn)
+
+
+def test_numbers_for_images_are_each_replicas_own() -> None:
+    like = torch.zeros(1, dtype=torch.float64)
+    both, alone = noise(3, 7).uniform(50, 4, like), noise(7).uniform(50, 4, like)
+    assert torch.equal(both[1:], alone)
+    assert both.shape == (2, 50, 4)
+    assert abs(both.mean() - 0.5) < 0.06  # four standard deviations
+    assert 0 <= both.min() < both.max() < 1

@@ -13,6 +13,7 @@ from gradcast.signals import Predicted
 from gradcast.signals.named import SIGNALS, ContrastiveSpec, PredictedSpec, describe, gradient_learner, signal, views
 from gradcast.spec import Setting
 from gradcast.specfile import load
+from gradcast.streams.scale import Scale
 from tests.helpers import replicas
 from tests.test_build import PLACE, SHELF
 
@@ -42,7 +43,7 @@ def test_every_option_of_the_signal_arrives() -> None:
         "directions": "frozen",
     }
     setting = load("digits", [f"signal.{key}={value}" for key, value in options.items()]).rows[1].setting
-    found = signal(setting.signal, model(), [0], 0.1, model)
+    found = signal(setting.signal, model(), [0], 0.1, model, Scale())
     assert isinstance(found, Predicted)
     learner = found.learner
     assert [tuple(w.shape) for w in learner.weights] == [(1, 7, 10), (1, 10, 7)]
@@ -89,10 +90,10 @@ def trained(setting: Setting, seeds: list[int]) -> Seen:
 
 @pytest.mark.parametrize("guard", [False, True])
 @pytest.mark.parametrize("learner", LEARNERS)
-@pytest.mark.parametrize("name", sorted(SIGNALS.keys() - {"none"}))
+@pytest.mark.parametrize("name", [*sorted(SIGNALS.keys() - {"none"}), "contrastive,signal.labelled=true"])
 def test_every_signal_with_every_learner(name: str, learner: str, guard: bool) -> None:
     """Two tasks, two replicas, BatchNorm; every replica trains as it would alone."""
-    changes = [f"signal.name={name}", f"learner.name={learner}", f"policy.guard={str(guard).lower()}"]
+    changes = [*f"signal.name={name}".split(","), f"learner.name={learner}", f"policy.guard={str(guard).lower()}"]
     setting = load("digits", [*TWO_TASKS, *changes]).rows[1].setting
     together, alone = trained(setting, [0, 1]), trained(setting, [1])
     assert together.accuracy.shape == (2, 2)

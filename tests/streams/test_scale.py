@@ -34,3 +34,9 @@ def test_every_image_counts() -> None:
     x[1::2] = 255
     found = scale_for("standard", x)
     assert (found.mean[0], found.std[0]) == pytest.approx((0.5, 0.5))
+
+
+def test_a_scale_can_be_undone() -> None:
+    x = torch.rand(2, 3, 4, 4, dtype=torch.float64)
+    torch.testing.assert_close(reference_scale(3).undone(reference_scale(3)(x, torch.float64)), x)
+    assert Scale().undone(x) is x

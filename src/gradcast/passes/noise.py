@@ -37,6 +37,14 @@ class Noise:
         mask = torch.cat(kept)
         return x * (mask.div_(1 - p) if p < 1 else mask)
 
+    def uniform(self, count: int, numbers: int, like: Tensor) -> Float[Tensor, "r count numbers"]:
+        """So many numbers from 0 to 1 for each of so many images."""
+        self.drawn = True
+        drawn = torch.empty(len(self.generators), count, numbers, dtype=like.dtype, device=like.device)
+        for row, generator in zip(drawn, self.generators, strict=True):
+            row.uniform_(generator=generator)
+        return drawn
+
     @contextmanager
     def alone(self, replica: int) -> Iterator[None]:
         """Torch's own generator takes this replica's numbers: for code that draws in ways unknown to us."""

@@ -1,46 +1,93 @@
 """The signal *contrastive*: two views of an image shall look alike to the features, views of others shall not."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from gradcast.core import Metrics, Signal, Unlabelled
+from gradcast.augment import Augmentation, changed
+from gradcast.core import Labelled, Metrics, Signal, Unlabelled
 from gradcast.gradients.gradient import Gradient
 from gradcast.replicas import Replicas, Statistics
 from gradcast.signals.head import Head
+from gradcast.streams.scale import Scale
+
+
+@dataclass(frozen=True)
+class Company:
+    """How labelled images are shown beside unlabelled ones: by the same augmentations, as the network sees images."""
+
+    steps: Sequence[Augmentation]
+    scale: Scale
+
+    def views(self, model: Replicas, labelled: Labelled) -> tuple[Float[Tensor, "r n *shape"], Int[Tensor, "r n"]]:
+        """Two views of the batch and of what was replayed, and their classes; numbers are drawn on the device."""
+        batch, replay = labelled.batch, labelled.replay
+        x, classes = batch.x, model.heads.classes(batch.y, torch.full_like(batch.y, batch.task))
+        if replay is not None:
+            x = torch.cat([x, replay.x], dim=1)
+            classes = torch.cat([classes, model.heads.classes(replay.y, replay.tasks)], dim=1)
+        twice = self.scale.undone(torch.cat([x, x], dim=1))
+
+        def draw(count: int, numbers: int) -> Tensor:
+            return model.chance.unlabelled.uniform(count, numbers, twice)
+
+        return self.scale(changed(twice, self.steps, draw), twice.dtype), torch.cat([classes, classes], dim=1)
 
 
 class Contrastive(Signal):
-    """Gradient of ``weight`` times the normalised temperature-scaled cross entropy of SimCLR."""
+    """Gradient of ``weight`` times the normalised temperature-scaled cross entropy of SimCLR.
+
+    In ``company`` labelled images are among those to be told apart, and views of one class belong together.
+    """
 
     remembers: ClassVar[tuple[str, ...]] = ("head",)
 
-    def __init__(self, head: Head, *, temperature: float, weight: float) -> None:
-        self.head, self.temperature, self.weight = head, temperature, weight
+    def __init__(self, head: Head, *, temperature: float, weight: float, company: Company | None = None) -> None:
+        self.head, self.temperature, self.weight, self.company = head, temperature, weight, company
+        self.labelled: Labelled | None = None
 
     def state(self) -> dict[str, Tensor]:
         """The projection head."""
         return self.head.state()
 
+    def learn(self, model: Replicas, labelled: Labelled) -> Metrics:
+        """The images that may join."""
+        self.labelled = labelled
+        return {}
+
     def gradient(
         self, model: Replicas, unlabelled: Unlabelled, task: int, *, statistics: Statistics = "separate"
     ) -> tuple[Gradient, Metrics]:
         """All views of a replica pass together."""
+        shown, who = unlabelled, _strangers(unlabelled)
+        if self.company is not None:
+            assert self.labelled is not None
+            views, classes = self.company.views(model, self.labelled)
+            shown = replace(unlabelled, x=torch.cat([unlabelled.x, views], dim=1))
+            who = torch.cat([who, classes], dim=1)
 
         def loss(projected: Tensor) -> Tensor:
-            return contrast(projected, self.temperature)
+            return contrast(projected, who, self.temperature)
 
-        return self.head.descend(model, unlabelled, loss, weight=self.weight, statistics=statistics)
+        return self.head.descend(model, shown, loss, weight=self.weight, statistics=statistics)
 
 
-def contrast(projected: Float[Tensor, "r n d"], temperature: float) -> Float[Tensor, " r"]:
-    """Each of n/2 images has a view in both halves; every view looks for its partner among all others, by cosine."""
-    count = projected.shape[1]
+def _strangers(unlabelled: Unlabelled) -> Int[Tensor, "r n"]:
+    """Every image is somebody, and nobody of any class; its views are the same."""
+    own = -1 - torch.arange(unlabelled.images, device=unlabelled.x.device)
+    return own.repeat(unlabelled.views).expand(len(unlabelled.x), -1)
+
+
+def contrast(projected: Float[Tensor, "r n d"], who: Int[Tensor, "r n"], temperature: float) -> Float[Tensor, " r"]:
+    """Every view looks, by cosine, among all others for those that show the same; several partners count as one."""
     rows = normalize(projected, dim=-1)
     similar = rows @ rows.mT / temperature
-    similar = similar.masked_fill(torch.eye(count, dtype=torch.bool, device=rows.device), -torch.inf)
-    partners = (rows * rows.roll(count // 2, dims=1)).sum(-1) / temperature
-    return (similar.logsumexp(-1) - partners).mean(-1)
+    itself = torch.eye(rows.shape[1], dtype=torch.bool, device=rows.device)
+    partners = (who.unsqueeze(2) == who.unsqueeze(1)) & ~itself
+    found = (similar * partners).sum(-1) / partners.sum(-1)
+    return (similar.masked_fill(itself, -torch.inf).logsumexp(-1) - found).mean(-1)

@@ -11,7 +11,7 @@ from gradcast.gradients.learner import Activation, GradientLearner, Objective, O
 from gradcast.gradients.length import Length, Tau
 from gradcast.randomness import seeded, torch_generator
 from gradcast.replicas import Replicas
-from gradcast.signals.contrastive import Contrastive
+from gradcast.signals.contrastive import Company, Contrastive
 from gradcast.signals.distil import Distil
 from gradcast.signals.forward_only import ForwardOnly
 from gradcast.signals.head import Head
@@ -21,6 +21,7 @@ from gradcast.signals.policy import Views
 from gradcast.signals.predicted import Directions, Predicted
 from gradcast.signals.pseudo_labels import PseudoLabels
 from gradcast.signals.rotation import Rotation
+from gradcast.streams.scale import Scale
 from gradcast.tables import Positive, Rate, Table, Weight
 
 
@@ -91,6 +92,8 @@ class ContrastiveSpec(Table):
     temperature: Rate = 0.2
     head: list[Positive] = [128, 64]  # widths of the projection head
     augment: list[AugmentationName] = ["resized-crop", "flip", "jitter"]  # what makes a view
+    # Whether labelled and replayed images are shown too, views of one class as partners; runs without it do not say so.
+    labelled: bool = Field(False, exclude_if=lambda joined: not joined)
 
 
 class DistilSpec(Table):
@@ -142,9 +145,12 @@ def views(spec: SignalSpec) -> Views:
 
 
 def signal(
-    spec: SignalSpec, model: Replicas, seeds: Sequence[int], lr: float, teacher: Callable[[], Replicas]
+    spec: SignalSpec, model: Replicas, seeds: Sequence[int], lr: float, teacher: Callable[[], Replicas], scale: Scale
 ) -> Signal | None:
-    """What turns unlabelled images into gradients of ``model``, or None; ``teacher`` makes networks like it."""
+    """What turns unlabelled images into gradients of ``model``, or None.
+
+    ``teacher`` makes networks like it; ``scale`` is that of labelled images.
+    """
     classes = model.heads.width
     match spec:
         case NoSignalSpec():
@@ -164,7 +170,8 @@ def signal(
         case ContrastiveSpec():
             sizes = [model.featured.width, *spec.head]
             head = Head(sizes, seeds, "projection", model.theta, lr=lr)
-            return Contrastive(head, temperature=spec.temperature, weight=spec.weight)
+            company = Company(views(spec).steps, scale) if spec.labelled else None
+            return Contrastive(head, temperature=spec.temperature, weight=spec.weight, company=company)
         case DistilSpec():
             return Distil(weight=spec.weight, temperature=spec.temperature)
         case RotationSpec():

@@ -30,6 +30,12 @@ class Scale:
             return unit
         return (unit - _planes(self.mean, dtype, x.device)) / _planes(self.std, dtype, x.device)
 
+    def undone(self, x: Float[Tensor, "*n c h w"]) -> Float[Tensor, "*n c h w"]:
+        """Values from 0 to 1 again, of images as the network sees them."""
+        if not self.mean:
+            return x
+        return x * _planes(self.std, x.dtype, x.device) + _planes(self.mean, x.dtype, x.device)
+
 
 @cache
 def _planes(values: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Float[Tensor, "c 1 1"]:
