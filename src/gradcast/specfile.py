@@ -86,15 +86,16 @@ def parse(raw: Mapping[str, Any]) -> Spec:
 def dump(spec: Spec) -> str:
     """TOML that parses back to the same specification: the first row's tables, then what differs in the others."""
     lines = [f"{key} = {_value(getattr(spec, key))}" for key in HEADER]
-    common = spec.rows[0].setting.model_dump()
-    for table, content in common.items():
+    first = spec.rows[0].setting
+    for table, content in first.model_dump().items():
         lines += ["", f"[{table}]", *(f"{key} = {_value(value)}" for key, value in content.items())]
     for row in spec.rows:
         lines += ["", "[[row]]", f"name = {_value(row.name)}", f"label = {_value(row.label)}"]
         for table, content in row.setting.model_dump().items():
-            renamed = content.get("name") != common[table].get("name")
-            changed = {key: value for key, value in content.items() if renamed or value != common[table][key]}
-            lines += [f"{table}.{key} = {_value(value)}" for key, value in changed.items()]
+            common, own = dict(getattr(first, table)), dict(getattr(row.setting, table))
+            renamed = own.get("name") != common.get("name")
+            changed = [key for key in own if (renamed and key in content) or own[key] != common.get(key, own[key])]
+            lines += [f"{table}.{key} = {_value(own[key])}" for key in changed]
     return "\n".join(lines) + "\n"
 
 
