@@ -1,22 +1,48 @@
 """A step replayed as one CUDA graph: a small network's step is hundreds of launches, each dearer than its work."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
 from gradcast.core import Batch, Metrics, Unlabelled
 from gradcast.errors import GradcastError, told
-from gradcast.step import Step
+from gradcast.replicas import Replicas
 
 Advance = Callable[[Batch, Unlabelled | None], Metrics]
-Key = tuple[int, torch.Size, torch.Size | None, bool]
+Key = tuple[int, torch.Size, torch.Size | None, Hashable]
+
+
+@runtime_checkable
+class Step(Protocol):
+    """What may be captured: the host prepares, then the device advances and never waits for the host."""
+
+    def __call__(self, batch: Batch, unlabelled: Unlabelled | None = None) -> Metrics:
+        """Both."""
+        ...
+
+    def networks(self) -> Sequence[Replicas]:
+        """Whose random numbers it takes."""
+        ...
+
+    def kind(self, batch: Batch) -> Hashable:
+        """What else than task and sizes decides which operations it consists of."""
+        ...
+
+    def prepare(self, batch: Batch, unlabelled: Unlabelled | None) -> None:
+        """On the host; what the device needs of it goes to tensors that keep their place."""
+        ...
+
+    def advance(self, batch: Batch, unlabelled: Unlabelled | None) -> Metrics:
+        """On the device alone."""
+        ...
 
 
 def fastest(step: Step) -> Advance:
     """The step itself, or on a GPU its graphs."""
-    return Captured(step) if step.model.theta.is_cuda else step
+    return Captured(step) if step.networks()[0].theta.is_cuda else step
 
 
 @dataclass(frozen=True)
@@ -41,10 +67,10 @@ class Recording:
 
 
 class Captured:
-    """Every kind of step (task, batch size, unlabelled or replayed images or none) is run once and then captured.
+    """Every kind of step (task, sizes, unlabelled images or none, what it says itself) is run once and then captured.
 
     What a step reads and writes keeps its place in memory: weights, buffers and memories are updated in place, and
-    what the host decides (``Step.prepare``) happens before the replay. Graphs are thrown away with their task, whose
+    what the host decides (``prepare``) happens before the replay. Graphs are thrown away with their task, whose
     number of constraints they contain.
     """
 
@@ -60,7 +86,7 @@ class Captured:
             self.recordings.clear()
         self.step.prepare(batch, unlabelled)
         extra = None if unlabelled is None else unlabelled.x.shape
-        key = (batch.task, batch.x.shape, extra, self.step.learner.replay() is None)
+        key = (batch.task, batch.x.shape, extra, self.step.kind(batch))
         if key not in self.seen or not all(network.capturable for network in self.step.networks()):
             self.seen.add(key)
             return self.step.advance(batch, unlabelled)

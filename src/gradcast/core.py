@@ -5,6 +5,7 @@ One step, for R replicas at once (``R`` seeds of one configuration along the lea
     prepare                      what the host decides: memories written, random numbers drawn
     learner.begin                the constraints of past tasks
     x, y, t -> logits -> loss    dL/dz and the flat gradient g, of images the learner replays too
+    learner.terms                the learner's own terms of the loss add to it
     signal.learn                 the signal watches the labelled gradient
     signal.gradient              and turns unlabelled images into one more gradient
     learner.constrain            e.g. GEM's projection
@@ -37,6 +38,7 @@ class Batch:
     x: Float[Tensor, "r b *shape"]
     y: Int[Tensor, "r b"]
     task: int
+    again: bool = False  # whether an earlier epoch of the task showed these images already: memories know them
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,18 @@ class Learner(Protocol):
     def begin(self, model: Replicas, batch: Batch) -> None:
         """Before the labelled pass: compute the constraints at the weights of this moment."""
         return
+
+    def terms(self, model: Replicas, batch: Batch) -> tuple[Gradient, Metrics] | None:
+        """After the labelled pass: the gradient of the learner's own terms of the loss, and how large they are."""
+        return None
+
+    def penalty(self, model: Replicas) -> Float[Tensor, " r"] | None:
+        """Those terms as they are weighed, where they need no images: for the loss of a validation."""
+        return None
+
+    def trains_from(self, task: int) -> int:
+        """The first task whose validation counts while it trains on this one; all up to this one do."""
+        return task
 
     def protected(self) -> list[PastGradients]:
         """Gradients of past tasks at this step's weights, which signals should not oppose."""

@@ -1,5 +1,6 @@
 """One training step: the only place where learner and signal meet."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -10,6 +11,8 @@ from torch import Tensor
 from gradcast.core import Batch, Labelled, Learner, Metrics, Signal, Unlabelled
 from gradcast.gradients.entropy import cross_entropy
 from gradcast.gradients.gradient import Gradient
+from gradcast.gradients.sgd import LearningRate, Sgd
+from gradcast.passes.factors import Factors
 from gradcast.replicas import Replicas
 from gradcast.signals.policy import Policy
 from gradcast.signals.pseudo import images_used, pseudo_gradient
@@ -23,28 +26,39 @@ class Step:
     The order of the passes (memories, labelled, unlabelled) is behaviour: BatchNorm's running statistics see it.
     """
 
-    remembers: ClassVar[tuple[str, ...]] = ("count", "model", "learner", "signal")
+    remembers: ClassVar[tuple[str, ...]] = ("count", "model", "learner", "signal", "sgd")
     model: Replicas
     learner: Learner
-    lr: float
+    lr: LearningRate
     signal: Signal | None = None
     policy: Policy = field(default_factory=Policy)
+    sgd: Sgd | None = None  # with momentum or weight decay; None: plain steps
     skips: bool = False  # whether a step that is not finite is undone
     count: int = field(default=0, init=False)  # steps begun
+    name: str | None = field(default=None, init=False)  # of the coming step's random numbers; None: its number
 
     def __call__(self, batch: Batch, unlabelled: Unlabelled | None = None) -> Metrics:
         """Train on one labelled batch and, where there is one, an unlabelled batch."""
         self.prepare(batch, unlabelled)
         return self.advance(batch, unlabelled)
 
+    def at(self, name: str, lr: Float[Tensor, " r"]) -> None:
+        """The coming step has random numbers and learning rates of its own; the latter keep their place in memory."""
+        self.name = name
+        self.lr = self.lr.copy_(lr) if isinstance(self.lr, Tensor) else lr.clone()
+
     def prepare(self, batch: Batch, unlabelled: Unlabelled | None) -> None:
         """What the host decides before a step."""
         for network in self.networks():
-            network.chance.begin(self.count)
+            network.chance.begin(self.count if self.name is None else self.name)
         self.count += 1
         self.learner.prepare(self.model, batch)
         if self.signal is not None and unlabelled is not None:
             self.signal.prepare(unlabelled)
+
+    def kind(self, batch: Batch) -> Hashable:
+        """What else than task and sizes decides which operations a step consists of."""
+        return self.learner.replay() is None, self.sgd is None or self.sgd.astray is None
 
     def networks(self) -> list[Replicas]:
         """The model, and networks that the signal trains beside it."""
@@ -54,7 +68,7 @@ class Step:
         """The rest, on the device alone; ``finite`` says whether loss and weights are, or were before it was undone."""
         if not self.skips:
             return self._advance(batch, unlabelled)
-        undo = Undo([self.networks(), self.signal, self.learner], self.model.count)
+        undo = Undo([self.networks(), self.signal, self.learner, self.sgd], self.model.count)
         metrics = self._advance(batch, unlabelled)
         finite = metrics["finite"] & undo.finite()
         undo.put_back(~finite)
@@ -64,6 +78,9 @@ class Step:
         self.learner.begin(self.model, batch)
         labelled, gradient, loss = self._labelled(batch)
         metrics: Metrics = {"loss": loss}
+        own = self.learner.terms(self.model, batch)
+        if own is not None:
+            gradient, metrics = gradient + own[0], metrics | own[1]
         if self.signal is not None:
             metrics |= self.signal.learn(self.model, labelled)
             metrics["unlabelled"] = images_used(unlabelled, loss)
@@ -97,7 +114,7 @@ class Step:
         if self.policy.project:
             return metrics | {"projected": self._descend(gradient + pseudo)}
         constrained, projected = self.learner.constrain(gradient)
-        self.model.step(constrained + pseudo.flat, self.lr, (gradient + pseudo).factors, projected)
+        self._move(constrained + pseudo.flat, (gradient + pseudo).factors, projected)
         return metrics | {"projected": projected}
 
     def _sequential(self, gradient: Gradient, unlabelled: Unlabelled, task: int) -> Metrics:
@@ -107,7 +124,7 @@ class Step:
         if self.policy.project:
             projected = projected | self._descend(pseudo)
         else:
-            self.model.step(pseudo.flat, self.lr, pseudo.factors)
+            self._move(pseudo.flat, pseudo.factors)
         return metrics | {"projected": projected}
 
     def _pseudo(self, gradient: Gradient, unlabelled: Unlabelled, task: int) -> tuple[Gradient, Metrics]:
@@ -118,5 +135,11 @@ class Step:
 
     def _descend(self, gradient: Gradient) -> Tensor:
         constrained, projected = self.learner.constrain(gradient)
-        self.model.step(constrained, self.lr, gradient.factors, projected)
+        self._move(constrained, gradient.factors, projected)
         return projected
+
+    def _move(self, gradient: Tensor, made_of: tuple[Factors, ...] | None, changed: Tensor | None = None) -> None:
+        if self.sgd is None:
+            self.model.step(gradient, self.lr, made_of, changed)
+        else:
+            self.sgd.step([self.model.theta], [gradient], self.lr)

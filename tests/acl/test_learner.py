@@ -20,7 +20,6 @@ from gradcast.replicas import Replicas
 from gradcast.signals.forward_only import ForwardOnly
 from gradcast.signals.meta_gradient import MetaGradient
 from gradcast.signals.noise import Noise
-from gradcast.signals.policy import Policy
 from gradcast.signals.pseudo_labels import PseudoLabels
 from tests.acl.scene import CLASSES, LATENT, batch, images, learner, network, predicted
 from tests.helpers import CPU
@@ -46,7 +45,7 @@ def test_modules_of_earlier_tasks_are_bit_identical_after_later_ones_and_only_th
         train(acl, task)
         acl.finish(task)
         kept.append(acl.model.theta.clone())
-    shared = acl.alone.start
+    shared = acl.modules.alone.start
     assert shared == sum(p.numel() for p in network().shared.parameters())
     for task, then in enumerate(kept):
         now = acl.weights_for(task)
@@ -63,9 +62,9 @@ def test_every_task_begins_with_private_module_and_head_of_its_own() -> None:
     assert torch.equal(acl.model.theta, first)
     acl.begin(1)
     second = acl.model.theta.clone()
-    assert torch.equal(second[:, : acl.alone.start], first[:, : acl.alone.start])
-    assert not torch.isclose(second[:, acl.alone], first[:, acl.alone]).any()
-    assert acl.training.discriminator.weights[-1].shape[1] == 3
+    assert torch.equal(second[:, : acl.modules.alone.start], first[:, : acl.modules.alone.start])
+    assert not torch.isclose(second[:, acl.modules.alone], first[:, acl.modules.alone]).any()
+    assert acl.discriminator.weights[-1].shape[1] == 3
     acl.begin(1)  # twice is as good as once
     assert torch.equal(acl.model.theta, second)
 
@@ -77,9 +76,7 @@ def test_loss_is_the_weighed_sum_without_dropout() -> None:
     for replica in range(2):
         outputs = own_module(acl.model, replica).eval()(data.x[replica])
         z, zs, zp = outputs.split([CLASSES, LATENT, LATENT], dim=1)
-        judged = cross_entropy(
-            acl.training.discriminator(zs.expand(2, -1, -1))[replica], torch.ones(5, dtype=torch.long)
-        )
+        judged = cross_entropy(acl.discriminator(zs.expand(2, -1, -1))[replica], torch.ones(5, dtype=torch.long))
         alike = orthogonality(zs, zp)[0]
         expected = cross_entropy(z, data.y[replica]) + 0.3 * judged + 0.6 * alike
         torch.testing.assert_close(found["loss"][replica], expected.detach())
@@ -96,16 +93,16 @@ def test_a_restart_goes_back_to_the_tasks_beginning_or_in_the_first_task_to_othe
     acl.begin(task)
     began = acl.model.theta.clone()
     train(acl, task)
-    trained, judge = acl.model.theta.clone(), [weight.clone() for weight in acl.training.discriminator.weights]
+    trained, judge = acl.model.theta.clone(), [weight.clone() for weight in acl.discriminator.weights]
     acl.restart(FIRST, "fixed")
     now = acl.model.theta
     assert torch.equal(now[1], trained[1])
     assert torch.equal(now[0], began[0]) == (task > 0)
     assert not torch.isclose(now[0], trained[0]).all()
-    assert not torch.equal(acl.training.discriminator.weights[0][0], judge[0][0])
-    assert torch.equal(acl.training.discriminator.weights[0][1], judge[0][1])
+    assert not torch.equal(acl.discriminator.weights[0][0], judge[0][0])
+    assert torch.equal(acl.discriminator.weights[0][1], judge[0][1])
     torch.testing.assert_close(acl.judging.lr, torch.tensor([1e-4, 1e-3], dtype=torch.float64))
-    velocity = acl.training.sgd.velocity[0]
+    velocity = acl.sgd.velocity[0]
     assert not velocity[0].any()
     assert velocity[1].any()
 
@@ -114,7 +111,7 @@ def test_the_reference_restart_stands_still_until_each_optimizer_is_renewed() ->
     acl = learner()
     train(acl, 0)
     acl.restart(FIRST, "reference")
-    weights = [acl.model.theta, acl.training.discriminator.weights[0]]
+    weights = [acl.model.theta, acl.discriminator.weights[0]]
 
     def moved() -> list[list[bool]]:
         before = [weight.clone() for weight in weights]
@@ -166,12 +163,10 @@ def test_the_published_learner_is_affine_with_5061_parameters() -> None:
     torch.testing.assert_close(h(z.mean(0)), h(z).mean(0), rtol=1e-4, atol=1e-5)
 
 
-def test_what_cannot_be_renewed_seed_by_seed_or_is_not_offered_is_refused() -> None:
+def test_what_cannot_be_renewed_seed_by_seed_is_refused() -> None:
     acl = learner(signal=predicted(optimizer="adam", momentum=0.0, decay=0.0, lr=0.01))
     with pytest.raises(GradcastError, match="set optimizer='sgd'"):
         acl.begin(0)
-    with pytest.raises(GradcastError, match=r"policy\.update=joint"):
-        learner(policy=Policy(update="sequential"))
 
 
 def test_a_learner_is_remembered_with_modules_of_all_tasks_and_the_discriminators_rate() -> None:
@@ -190,6 +185,6 @@ def test_a_learner_is_remembered_with_modules_of_all_tasks_and_the_discriminator
         own.step(batch(5, 2), lambda: None, LR, Moment(2, 1, 0))
         own.finish(2)
     assert all(torch.equal(new.weights_for(task), old.weights_for(task)) for task in range(3))
-    assert all(map(torch.equal, new.training.discriminator.weights, old.training.discriminator.weights))
+    assert all(map(torch.equal, new.discriminator.weights, old.discriminator.weights))
     new.begin(3)
     assert new.judging.lr.tolist() == [1e-3, 1e-3]

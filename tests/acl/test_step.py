@@ -10,6 +10,7 @@ from torch.nn.functional import cross_entropy
 
 from gradcast.acl.learner import Acl
 from gradcast.acl.settings import AclSettings
+from gradcast.acl.step import mean_over
 from gradcast.core import Unlabelled
 from gradcast.epochs.core import Moment
 from gradcast.networks.acl import AclNetwork
@@ -51,7 +52,7 @@ class Plain:
         self.h_optimizer = torch.optim.SGD(self.h.parameters(), lr=lr, momentum=0.9, weight_decay=0.01)
 
     def _judge(self, acl: Acl) -> nn.Module:
-        weights = acl.training.discriminator.weights
+        weights = acl.discriminator.weights
         sizes = [(weight.shape[2] - 1, weight.shape[1]) for weight in weights]
         layers = [nn.Linear(*size, dtype=torch.float64) for size in sizes]
         for layer, weight in zip(layers, weights, strict=True):
@@ -60,11 +61,11 @@ class Plain:
         return nn.Sequential(layers[0], nn.LeakyReLU(0.01), *layers[1:])
 
     def _h(self, acl: Acl) -> nn.Module:
-        if acl.training.signal is None:
+        if acl.signal is None:
             return nn.Linear(1, 1)
-        assert isinstance(acl.training.signal, Predicted)
+        assert isinstance(acl.signal, Predicted)
         layers: list[nn.Module] = []
-        for weight in acl.training.signal.learner.weights:
+        for weight in acl.signal.learner.weights:
             layer = nn.Linear(weight.shape[2], weight.shape[1], bias=False, dtype=torch.float64)
             layer.weight.data = weight.detach()[self.replica].clone()
             layers += [layer, nn.ReLU()]
@@ -129,13 +130,13 @@ def test_two_batches_end_at_the_weights_of_plain_modules(signal: str) -> None:
         judge = plain_weights(acl, own.replica)
         torch.testing.assert_close(judge, flat(own.judge), rtol=1e-10, atol=1e-12)
         if signal != "none":
-            assert isinstance(acl.training.signal, Predicted)
-            h = torch.cat([w.detach()[own.replica].flatten() for w in acl.training.signal.learner.parameters()])
+            assert isinstance(acl.signal, Predicted)
+            h = torch.cat([w.detach()[own.replica].flatten() for w in acl.signal.learner.parameters()])
             torch.testing.assert_close(h, flat(own.h), rtol=1e-10, atol=1e-12)
 
 
 def plain_weights(acl: Acl, replica: int) -> Tensor:
-    rows = [weight[replica] for weight in acl.training.discriminator.weights]
+    rows = [weight[replica] for weight in acl.discriminator.weights]
     return torch.cat([part.flatten() for row in rows for part in (row[:, :-1], row[:, -1])])
 
 
@@ -146,8 +147,8 @@ def test_logits_and_features_come_from_passes_with_other_masks() -> None:
     everything, forward = acl.model.everything, acl.model.forward
     acl.model.forward = lambda x, task: (passes.append(everything(x).z), forward(x, task))[1]  # type: ignore
     acl.model.everything = lambda x: (lambda made: (passes.append(made.z), made)[1])(everything(x))  # type: ignore
-    acl.training._update(batch(0), lambda: None, LR, "0/0/0/0")
-    assert len(passes) == 2
+    acl.step(batch(0), lambda: None, LR, Moment(0, 0, 0))
+    assert len(passes) == 2 * 5 + 1  # and one for the discriminator
     assert not torch.equal(passes[0][..., CLASSES:], passes[1][..., CLASSES:])
 
 
@@ -182,8 +183,8 @@ def test_only_replicas_that_use_their_images_feel_them() -> None:
 def test_a_replica_whose_learning_rate_is_zero_does_not_move_and_neither_do_its_judge_and_h() -> None:
     acl = learner(settings=SETTINGS, signal=predicted(), policy=Policy(p=1.0))
     acl.begin(0)
-    assert isinstance(acl.training.signal, Predicted)
-    things = [acl.model.theta, *acl.training.discriminator.weights, *acl.training.signal.learner.parameters()]
+    assert isinstance(acl.signal, Predicted)
+    things = [acl.model.theta, *acl.discriminator.weights, *acl.signal.learner.parameters()]
     before = [thing.detach().clone() for thing in things]
     rates = torch.tensor([0.0, 0.1], dtype=torch.float64)
     acl.step(batch(0), lambda: Unlabelled(images(7), torch.tensor([False, True])), rates, Moment(0, 0, 0))
@@ -200,3 +201,9 @@ def test_metrics() -> None:
     assert {"loss", "adversarial", "orthogonality", "discriminator_loss", "cosine", "pseudo_ratio"} <= set(metrics)
     acl.model.theta[1] = torch.nan
     assert acl.step(batch(0), lambda: None, LR, Moment(0, 0, 1))["finite"].tolist() == [True, False]
+
+
+def test_means_are_over_updates_that_have_something_to_say() -> None:
+    nan = float("nan")
+    found = mean_over([{"a": torch.tensor([1.0, nan]), "b": torch.tensor([5.0, 6.0])}, {"a": torch.tensor([3.0, 4.0])}])
+    assert {name: value.tolist() for name, value in found.items()} == {"a": [2.0, 4.0], "b": [5.0, 6.0]}

@@ -11,12 +11,15 @@ from gradcast.acl.settings import AclSettings
 from gradcast.core import Metrics
 from gradcast.data.digits import digits
 from gradcast.data.images import Images, Source
-from gradcast.epochs.finetune import FinetuneEpochs
 from gradcast.epochs.lessons import Lessons
-from gradcast.epochs.loop import EpochLoop, Schedule
+from gradcast.epochs.loop import EpochLoop
 from gradcast.epochs.plateau import Plateau
+from gradcast.epochs.schedule import Schedule
+from gradcast.epochs.steps import StepEpochs
 from gradcast.epochs.supply import Supply
+from gradcast.gradients.sgd import Sgd
 from gradcast.heads import Heads
+from gradcast.learners.finetune import Finetune
 from gradcast.loop import Position
 from gradcast.networks.acl import AclNetwork, Head, Private
 from gradcast.networks.mlp import MLP
@@ -24,12 +27,14 @@ from gradcast.networks.resnet import SlimResNet18
 from gradcast.randomness import seeded
 from gradcast.replicas import Replicas
 from gradcast.signals.policy import Policy
+from gradcast.step import Step
 from gradcast.streams.pool import Pool
 from gradcast.streams.scale import Scale
 from tests.acl.scene import CLASSES, LATENT, SIDE, network, predicted
 from tests.helpers import CPU
 
 POLICY = Policy(p=0.6, batch=8, start=1)
+SHORT = Schedule(epochs=2)
 SETTINGS = AclSettings(updates=2, discriminator_units=7)
 
 
@@ -53,15 +58,17 @@ def supply(seeds: Sequence[int]) -> Supply:
     return Supply(pool, POLICY, seeds)
 
 
-def acl_loop(seeds: Sequence[int] = (3, 4), schedule: Schedule | None = None, *, dropout: float = 0.3) -> EpochLoop:
+def acl_loop(
+    seeds: Sequence[int] = (3, 4), schedule: Schedule = SHORT, lr: float = 0.05, *, dropout: float = 0.3
+) -> EpochLoop:
     """With predicted gradients; batches of 8, 8 and 8."""
     judging = Plateau(len(seeds), 0.05, patience=1)
     place = {"device": CPU, "dtype": torch.float64}
     acl = Acl(lambda: network(dropout), seeds, SETTINGS, predicted(seeds), POLICY, judging=judging, **place)
-    return EpochLoop(lessons(seeds), acl, schedule or Schedule(epochs=2, batch=8, lr=0.05), supply(seeds))
+    return EpochLoop(lessons(seeds), acl, schedule, supply(seeds), batch=8, lr=lr)
 
 
-def residual_loop(seeds: Sequence[int] = (3, 4), schedule: Schedule | None = None) -> EpochLoop:
+def residual_loop(seeds: Sequence[int] = (3, 4), schedule: Schedule = SHORT, lr: float = 0.05) -> EpochLoop:
     """The same with a shared module that has running statistics, and no signal."""
 
     def network() -> AclNetwork:
@@ -69,10 +76,10 @@ def residual_loop(seeds: Sequence[int] = (3, 4), schedule: Schedule | None = Non
         return AclNetwork(shared, Private((1, SIDE, SIDE), LATENT, 4), Head(LATENT, CLASSES, 12))
 
     acl = Acl(network, seeds, SETTINGS, device=CPU, dtype=torch.float64)
-    return EpochLoop(lessons(seeds), acl, schedule or Schedule(epochs=2, batch=8, lr=0.05))
+    return EpochLoop(lessons(seeds), acl, schedule, batch=8, lr=lr)
 
 
-def finetune_loop(seeds: Sequence[int] = (3, 4), schedule: Schedule | None = None) -> EpochLoop:
+def finetune_loop(seeds: Sequence[int] = (3, 4), schedule: Schedule = SHORT, lr: float = 0.05) -> EpochLoop:
     """A small network with a head for each task; momentum."""
 
     def make() -> Replicas:
@@ -83,8 +90,8 @@ def finetune_loop(seeds: Sequence[int] = (3, 4), schedule: Schedule | None = Non
         heads = Heads(CLASSES, 2, masked=True)
         return Replicas(modules, heads, device=CPU, dtype=torch.float64, seeds=seeds)
 
-    learner = FinetuneEpochs(make(), momentum=0.9)
-    return EpochLoop(lessons(seeds), learner, schedule or Schedule(epochs=2, batch=8, lr=0.05))
+    learner = StepEpochs(Step(make(), Finetune(), 0.0, sgd=Sgd(momentum=0.9)))
+    return EpochLoop(lessons(seeds), learner, schedule, batch=8, lr=lr)
 
 
 class Diary:

@@ -123,3 +123,16 @@ def test_a_class_without_images_is_named() -> None:
             device=CPU,
             dtype=torch.float64,
         )
+
+
+def test_equal_batches_are_folded_and_a_short_one_comes_alone() -> None:
+    own = lessons((3, 4))
+    part = own.train(0)  # 24 images
+    found = list(own.folded(part, 5, 3))
+    assert [(batch.y.shape[1], count) for batch, count in found] == [(15, 3), (5, 1), (4, 1)]
+    assert torch.equal(torch.cat([batch.y for batch, _ in found], 1), part.y)
+
+
+def test_later_epochs_show_the_same_images_again() -> None:
+    own = lessons((3,))
+    assert [[batch.again for batch in own.epoch(0, epoch, 24)] for epoch in range(3)] == [[False], [True], [True]]

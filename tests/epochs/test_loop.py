@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 import torch
@@ -13,17 +12,19 @@ from gradcast.acl.settings import AclSettings
 from gradcast.checkpoint.state import pack, restore
 from gradcast.core import Batch, Metrics
 from gradcast.epochs.core import Draw, Moment, Reset
-from gradcast.epochs.finetune import FinetuneEpochs
-from gradcast.epochs.loop import EpochLoop, Schedule
+from gradcast.epochs.loop import EpochLoop
+from gradcast.epochs.schedule import Schedule
+from gradcast.epochs.steps import StepEpochs
 from gradcast.errors import Diverged
+from gradcast.learners.finetune import Finetune
 from gradcast.loop import Position
 from gradcast.measures import measure
+from gradcast.step import Step
 from tests.acl.scene import CLASSES, SIDE, network
-from tests.epochs.scene import Diary, Notebook, acl_loop, finetune_loop, lessons, residual_loop
+from tests.epochs.scene import SHORT, Diary, Notebook, acl_loop, finetune_loop, lessons, residual_loop
 from tests.helpers import CPU, replicas
 
 LOOPS: dict[str, Callable[..., EpochLoop]] = {"acl": acl_loop, "finetune": finetune_loop, "residual": residual_loop}
-SHORT = Schedule(epochs=2, batch=8, lr=0.05)
 
 
 def test_order_of_events_and_positions() -> None:
@@ -54,12 +55,12 @@ def test_tasks_that_are_not_over_count_as_guessed_so_that_all_measures_are_known
 
 @pytest.mark.parametrize("name", ["acl", "finetune"])
 def test_replicas_together_equal_replicas_alone_even_when_one_stops_early(name: str) -> None:
-    schedule = Schedule(epochs=5, batch=8, lr=0.3, patience=1, factor=3.0, smallest=0.09)
-    together, diary = LOOPS[name]((3, 4), schedule), Diary()
+    schedule = Schedule(epochs=5, patience=1, factor=3.0, smallest=0.09)
+    together, diary = LOOPS[name]((3, 4), schedule, 0.3), Diary()
     together.run([diary])
     stopped = [float(metrics["loss"].isnan().sum()) for metrics in diary.metrics]
     for place, seed in enumerate((3, 4)):
-        alone, own = LOOPS[name]((seed,), schedule), Diary()
+        alone, own = LOOPS[name]((seed,), schedule, 0.3), Diary()
         alone.run([own])
         theta = together.learner.weights_for(0)
         torch.testing.assert_close(theta[place], alone.learner.weights_for(0)[0], rtol=1e-6, atol=1e-9)
@@ -87,7 +88,7 @@ def test_a_run_that_is_cut_anywhere_goes_on_to_the_same_bits(name: str, cut: int
 
 def test_what_was_cut_before_a_reset_goes_on_to_the_same_bits() -> None:
     """Everything is at chance by decree: the second task is cut in its fifth epoch, before it starts anew."""
-    schedule = replace(SHORT, epochs=6, above_chance=1.0)
+    schedule = Schedule(epochs=6, above_chance=1.0)
     whole, again, _, _ = cut_and_gone_on(lambda: acl_loop((3,), schedule), 18 + 13)
     assert torch.equal(again.learner.model.theta, whole.learner.model.theta)
     assert again.plateau.lr.tolist() == whole.plateau.lr.tolist() == pytest.approx([0.005])
@@ -109,11 +110,11 @@ def cut_and_gone_on(make: Callable[[], EpochLoop], cut: int) -> tuple[EpochLoop,
     return whole, again, diary, rest
 
 
-class Scripted(FinetuneEpochs):
+class Scripted(StepEpochs):
     """Says what a script says of each epoch, adds one to its weights instead of training, and writes down the rest."""
 
     def __init__(self, losses: list[list[float]], hits: list[int]) -> None:
-        super().__init__(replicas(2, sizes=(SIDE * SIDE, 2 * CLASSES)))
+        super().__init__(Step(replicas(2, sizes=(SIDE * SIDE, 2 * CLASSES)), Finetune(), 0.0))
         self.script, self.hits, self.epoch = losses, hits, -1
         self.rates: list[list[float]] = []
         self.heard: list[tuple[str, list[bool]]] = []
@@ -127,11 +128,11 @@ class Scripted(FinetuneEpochs):
         self.model.theta += (lr > 0).to(self.model.theta).unsqueeze(1)
         return {"loss": torch.zeros(2), "finite": torch.tensor([True, True])}
 
-    def loss(self, batch: Batch) -> Metrics:
-        size = batch.y.shape[1]
+    def loss(self, batch: Batch, parts: int = 1) -> Metrics:
+        size = batch.y.shape[1] // parts
         return {
             "loss": torch.tensor(self.script[self.epoch]),
-            "hits": torch.tensor(self.hits) * size // 8,
+            "hits": torch.tensor(self.hits) * size * parts // 8,
             "images": torch.tensor([size, size]),
         }
 
@@ -148,8 +149,8 @@ class Scripted(FinetuneEpochs):
 
 def scripted(losses: list[list[float]], hits: list[int], **options: object) -> tuple[EpochLoop, Scripted]:
     learner = Scripted(losses, hits)
-    schedule = Schedule(epochs=len(losses), batch=8, lr=0.09, **options)  # type: ignore[arg-type]
-    return EpochLoop(lessons((3, 4), tasks=1), learner, schedule), learner
+    schedule = Schedule(epochs=len(losses), **options)  # type: ignore[arg-type]
+    return EpochLoop(lessons((3, 4), tasks=1), learner, schedule, batch=8, lr=0.09), learner
 
 
 def test_rates_drop_new_optimizers_come_and_the_best_epochs_weights_are_kept_replica_by_replica() -> None:
@@ -182,7 +183,7 @@ def test_a_replica_that_is_at_chance_in_the_fifth_epoch_starts_anew_at_a_tenth_o
 @pytest.mark.parametrize("how", ["fixed", "reference"])
 def test_acl_trains_on_after_the_fixed_reset_and_stands_still_after_the_published_one(how: Reset) -> None:
     """Everything is at chance by decree; the restarted model's weights move or do not."""
-    schedule = replace(SHORT, epochs=7, reset=how, above_chance=1.0)
+    schedule = Schedule(epochs=7, reset=how, above_chance=1.0)
     loop, seen = acl_loop((3,), schedule), list[Tensor]()
     keeper = Notebook([15, 16, 18], lambda position: seen.append(loop.learner.model.theta.clone()))
     loop.run([], keeper)
@@ -191,7 +192,7 @@ def test_acl_trains_on_after_the_fixed_reset_and_stands_still_after_the_publishe
 
 
 def test_divergence_names_epoch_task_and_seed() -> None:
-    loop = finetune_loop(schedule=replace(SHORT, lr=1e300))
+    loop = finetune_loop(lr=1e300)
     with pytest.raises(Diverged, match=r"not finite in epoch \d of task 0, seed 3: training diverged; lower"):
         loop.run([])
 
@@ -199,8 +200,8 @@ def test_divergence_names_epoch_task_and_seed() -> None:
 def test_two_epochs_of_two_tasks_of_digits_are_learned() -> None:
     """By all that is published but the size of the network; chance is a third."""
     acl = Acl(lambda: network(0.1, latent=32), [0, 1], AclSettings(), device=CPU, dtype=torch.float32)
-    schedule, diary = Schedule(epochs=2, batch=16, lr=0.1), Diary()
-    EpochLoop(lessons([0, 1], each=40, dtype=torch.float32), acl, schedule).run([diary])
+    diary = Diary()
+    EpochLoop(lessons([0, 1], each=40, dtype=torch.float32), acl, SHORT, batch=16, lr=0.1).run([diary])
     learned = torch.stack([diary.rows[task + 1][:, task] for task in range(2)])
     assert float(learned.mean()) > 0.75
     assert float(learned.min()) > 0.5

@@ -46,8 +46,11 @@ class EpochLearner(Protocol):
         """Train on a labelled batch; ``finite`` among the metrics. A replica whose learning rate is 0 does not move."""
         ...
 
-    def loss(self, batch: Batch) -> Metrics:
-        """``loss`` as it is minimised, without dropout, ``hits``: how many answers are right, and more."""
+    def loss(self, batch: Batch, parts: int = 1) -> Metrics:
+        """``loss`` as it is minimised, without dropout, ``hits``: how many answers are right, and more.
+
+        The batch is ``parts`` batches of equal size, one after another: losses are means over them.
+        """
         ...
 
     def ended(self, train: Metrics, going: Bool[Tensor, " r"]) -> None:
@@ -64,6 +67,10 @@ class EpochLearner(Protocol):
 
     def trained(self) -> dict[str, Tensor]:
         """What is kept of the best epoch, one row a replica, in place."""
+        ...
+
+    def judged_by(self, task: int) -> range:
+        """Tasks whose validation images decide while it trains on this one."""
         ...
 
     def finish(self, task: int) -> None:

@@ -73,7 +73,7 @@ class Lessons:
                 f"and {self.each * width - self.held} to train on; both need one or more"
             )
         self.x = [torch.from_numpy(np.array(images.x)).to(device) for images in (source.train, source.test)]
-        self._latest: tuple[Part, Part] | None = None
+        self._made: dict[int, tuple[Part, Part]] = {}
 
     @property
     def count(self) -> int:
@@ -95,23 +95,31 @@ class Lessons:
     def epoch(self, task: int, epoch: int, size: int) -> Iterator[Batch]:
         """The task's training batches in this epoch's order; the last may be short."""
         shuffles = [numpy_generator(seed, "epochs", task, epoch).permutation(self.count) for seed in self.seeds]
-        return self.batches(self.train(task).ordered(np.stack(shuffles)), size)
+        return self.batches(self.train(task).ordered(np.stack(shuffles)), size, again=epoch > 0)
 
     def length(self, size: int) -> int:
         """Batches an epoch."""
         return -(-self.count // size)
 
-    def batches(self, part: Part, size: int) -> Iterator[Batch]:
+    def batches(self, part: Part, size: int, *, again: bool = False) -> Iterator[Batch]:
         """The images of a part as the model sees them."""
         for start in range(0, part.y.shape[1], size):
             cut = slice(start, start + size)
-            yield Batch(self.scale(part.x[part.index[:, cut]], self.dtype), part.y[:, cut], part.task)
+            yield Batch(self.scale(part.x[part.index[:, cut]], self.dtype), part.y[:, cut], part.task, again)
+
+    def folded(self, part: Part, size: int, together: int) -> Iterator[tuple[Batch, int]]:
+        """The same batches, up to so many whole ones in one, and how many those are; a short one comes alone."""
+        whole = part.y.shape[1] // size * size
+        for start, end in ((0, whole), (whole, part.y.shape[1])):
+            rest = Part(part.x, part.index[:, start:end], part.y[:, start:end], part.task)
+            for batch in self.batches(rest, together * size):
+                yield batch, max(batch.y.shape[1] // size, 1)
 
     def _split(self, task: int) -> tuple[Part, Part]:
-        """Asked for in every epoch, made once a task."""
-        if self._latest is None or self._latest[0].task != task:
-            self._latest = self._cut(task)
-        return self._latest
+        """Asked for in every epoch, made once."""
+        if task not in self._made:
+            self._made[task] = self._cut(task)
+        return self._made[task]
 
     def _cut(self, task: int) -> tuple[Part, Part]:
         kept: list[tuple[np.ndarray, np.ndarray]] = []

@@ -1,7 +1,6 @@
 """Many epochs a task: validation decides when the learning rate drops, when a replica stops, and what it keeps."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import ClassVar
 
@@ -10,30 +9,18 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from gradcast.core import Batch, Metrics, Unlabelled
-from gradcast.epochs.core import RESET_FACTOR, EpochLearner, Moment, Reset
+from gradcast.environment import sent
+from gradcast.epochs.core import RESET_FACTOR, EpochLearner, Moment
 from gradcast.epochs.lessons import Lessons, Part
 from gradcast.epochs.plateau import Plateau
+from gradcast.epochs.schedule import Schedule
 from gradcast.epochs.snapshot import Snapshot
 from gradcast.epochs.supply import Supply
 from gradcast.errors import Diverged
 from gradcast.loop import Keeper, Observer, Position
 
 RESET_EPOCH = 4  # after which a replica that is still at chance starts anew
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """The defaults are the published ones for CIFAR-100."""
-
-    epochs: int = 200  # at most
-    batch: int = 64
-    validation_batch: int = 9
-    lr: float = 0.01
-    factor: float = 3.0  # by which the learning rate is divided
-    smallest: float = 1e-6  # learning rate below which a replica stops
-    patience: int = 5  # epochs without a better validation loss
-    reset: Reset = "fixed"
-    above_chance: float = 0.02  # what a replica must have reached on its training images in the fifth epoch
+AT_ONCE = {"cpu": 64, "cuda": 512}  # images a pass of an evaluation, as far as whole batches allow
 
 
 class EpochLoop:
@@ -42,12 +29,19 @@ class EpochLoop:
     remembers: ClassVar[tuple[str, ...]] = ("learner", "supply", "plateau", "best")
 
     def __init__(
-        self, lessons: Lessons, learner: EpochLearner, schedule: Schedule, supply: Supply | None = None
+        self,
+        lessons: Lessons,
+        learner: EpochLearner,
+        schedule: Schedule,
+        supply: Supply | None = None,
+        *,
+        batch: int = 64,
+        lr: float = 0.01,
     ) -> None:
-        self.lessons, self.learner, self.schedule, self.supply = lessons, learner, schedule, supply
+        self.lessons, self.learner, self.schedule, self.supply, self.batch = lessons, learner, schedule, supply, batch
         self.plateau = Plateau(
             len(lessons.seeds),
-            schedule.lr,
+            lr,
             factor=schedule.factor,
             smallest=schedule.smallest,
             patience=schedule.patience,
@@ -83,12 +77,12 @@ class EpochLoop:
 
     def _train(self, task: int, done: int, count: int, observers: Sequence[Observer], keeper: Keeper | None) -> int:
         """Epochs of one task, from the batch that comes after those that are done; steps taken in all."""
-        size = self.lessons.length(self.schedule.batch)
+        size = self.lessons.length(self.batch)
         for epoch in range(done // size, self.schedule.epochs):
             first = done % size if epoch == done // size else 0
             spoiled: list[Bool[Tensor, " r"]] = []
             going, lr = self._rates()
-            batches = self.lessons.epoch(task, epoch, self.schedule.batch)
+            batches = self.lessons.epoch(task, epoch, self.batch)
             for number, batch in enumerate(islice(batches, first, None), first):
                 if keeper is not None and keeper.due(count):
                     self._check(spoiled, task, epoch)
@@ -109,7 +103,7 @@ class EpochLoop:
     def _rates(self) -> tuple[Bool[Tensor, " r"], Float[Tensor, " r"]]:
         """Who is going in this epoch, and how fast, where the weights are."""
         theta = self.learner.model.theta
-        going = self.plateau.going.to(theta.device)
+        going = sent(self.plateau.going, theta.device)
         return going, torch.where(going, self.plateau.rates(theta), 0.0)
 
     def _step(self, batch: Batch, lr: Float[Tensor, " r"], moment: Moment) -> Metrics:
@@ -122,14 +116,15 @@ class EpochLoop:
 
     def _close(self, task: int, epoch: int) -> Metrics:
         """The end of an epoch: the reset at chance, validation, and what follows from it."""
-        lr, going, train = self.plateau.lr, self.plateau.going, self._mean(self.lessons.train(task))
+        lr, going, train = self.plateau.lr, self.plateau.going, self._mean([self.lessons.train(task)], self.batch)
         if epoch == RESET_EPOCH and self.schedule.reset != "never":
             enough = 1 / self.lessons.width + self.schedule.above_chance
             poor = going & (train["accuracy"].cpu() < enough)
             if poor.any():
                 self.learner.restart(poor, self.schedule.reset)
                 self.plateau.lower(poor, RESET_FACTOR)
-        validation = self._mean(self.lessons.validation(task), self.schedule.validation_batch)
+        judged = [self.lessons.validation(each) for each in self.learner.judged_by(task)]
+        validation = self._mean(judged, self.schedule.validation_batch)
         seen = self.plateau.observe(validation["loss"])
         self.best.keep(self.learner.trained(), seen.improved)
         self.learner.renew(seen.dropped)
@@ -141,11 +136,19 @@ class EpochLoop:
             "lr": lr.to(train["accuracy"]),
         }
 
-    def _mean(self, part: Part, size: int | None = None) -> Metrics:
-        """Mean over batches of every loss, and the share of right answers."""
-        found = [self.learner.loss(batch) for batch in self.lessons.batches(part, size or self.schedule.batch)]
-        means = {name: torch.stack([each[name] for each in found]).double().mean(0) for name in found[0]}
-        return means | {"accuracy": means.pop("hits") * len(found) / part.counts}
+    def _mean(self, parts: Sequence[Part], size: int) -> Metrics:
+        """Mean over batches of every loss, and the share of right answers; equal batches pass together."""
+        together = max(AT_ONCE[parts[0].y.device.type] // size, 1)
+        sums, batches = dict[str, Tensor](), 0
+        for part in parts:
+            for batch, count in self.lessons.folded(part, size, together):
+                batches += count
+                for name, value in self.learner.loss(batch, count).items():
+                    weight = 1 if name == "hits" else count
+                    sums[name] = sums.get(name, 0) + weight * value.double()
+        images = torch.stack([part.counts for part in parts]).sum(0)
+        accuracy = sums.pop("hits") / images
+        return {name: total / batches for name, total in sums.items()} | {"accuracy": accuracy}
 
     @torch.no_grad()
     def _accuracy(self, task: int) -> Float[Tensor, " r"]:
@@ -154,7 +157,7 @@ class EpochLoop:
         theta = self.learner.weights_for(task)
         hits = [
             (model.forward(batch.x, task, statistics="frozen", theta=theta).z.argmax(-1) == batch.y).sum(1)
-            for batch in self.lessons.batches(part, self.schedule.batch)
+            for batch in self.lessons.batches(part, AT_ONCE[part.y.device.type])
         ]
         return torch.stack(hits).sum(0).double() / part.counts
 

@@ -7,6 +7,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from gradcast.environment import sent
+
 
 @dataclass(frozen=True)
 class Seen:
@@ -57,4 +59,4 @@ class Plateau:
 
     def rates(self, like: Tensor) -> Float[Tensor, " r"]:
         """The learning rates where ``like`` lies and in its type."""
-        return self.lr.to(device=like.device, dtype=like.dtype)
+        return sent(self.lr.to(like.dtype), like.device)

@@ -54,11 +54,11 @@ class Sgd:
         for velocity in self.velocity:
             velocity[which.to(velocity.device)] = 0
         if self.astray is not None:
-            self.astray = self.astray & ~which.to(self.astray.device)
+            self.astray &= ~which.to(self.astray.device)  # in place: a graph may read it
 
     def lose(self, which: Bool[Tensor, " r"]) -> None:
         """The weights of these replicas are exchanged for others that it does not know of: they stay as they are."""
-        self.astray = which if self.astray is None else self.astray | which
+        self.astray = which.clone() if self.astray is None else self.astray.logical_or_(which)
 
 
 def _column(rates: Float[Tensor, " r"], like: Float[Tensor, "r *any"]) -> Float[Tensor, "r *ones"]:

@@ -20,7 +20,8 @@ class Er(Learner):
     def prepare(self, model: Replicas, batch: Batch) -> None:
         """Draw from the past, then let the batch become part of it."""
         self.drawn = self.memory.draw(self.count)
-        self.memory.write(batch)
+        if not batch.again:
+            self.memory.write(batch)
 
     def replay(self) -> Replay | None:
         """What was drawn."""

@@ -49,7 +49,8 @@ class Gem(Learner):
         """Write the batch into memory."""
         if self.direction is not None:
             self.direction.prepare(model, batch.task)
-        self.memory.write(batch)
+        if not batch.again:
+            self.memory.write(batch)
 
     def begin(self, model: Replicas, batch: Batch) -> None:
         """Take every earlier task's memory gradient, before the labelled pass."""

@@ -3,16 +3,25 @@ from torch.nn.functional import cross_entropy
 
 from gradcast.core import Batch
 from gradcast.epochs.core import EpochLearner, Moment
-from gradcast.epochs.finetune import FinetuneEpochs
+from gradcast.epochs.steps import StepEpochs
+from gradcast.gradients.sgd import Sgd
+from gradcast.learners.finetune import Finetune
+from gradcast.replicas import Replicas
+from gradcast.step import Step
 from tests.helpers import batch, flat, replicas
 from tests.test_replicas import own_module
+
+
+def finetune(model: Replicas, **options: float) -> StepEpochs:
+    return StepEpochs(Step(model, Finetune(), 0.0, sgd=Sgd(**options)))
+
 
 LR = torch.tensor([0.1, 0.0], dtype=torch.float64)
 
 
 def test_steps_are_those_of_torchs_own_optimizer() -> None:
     model = replicas(2)
-    learner = FinetuneEpochs(model, momentum=0.9, decay=0.01)
+    learner = finetune(model, momentum=0.9, decay=0.01)
     alone = own_module(model, 0)
     optimizer = torch.optim.SGD(alone.parameters(), lr=0.1, momentum=0.9, weight_decay=0.01)
     start = model.theta[1].clone()
@@ -32,7 +41,7 @@ def test_steps_are_those_of_torchs_own_optimizer() -> None:
 def test_loss_and_hits_are_those_of_the_batch() -> None:
     model = replicas(2)
     data = batch(model, size=6)
-    found = FinetuneEpochs(model).loss(data)
+    found = finetune(model).loss(data)
     for replica in range(2):
         z = own_module(model, replica)(data.x[replica])
         torch.testing.assert_close(
@@ -43,7 +52,7 @@ def test_loss_and_hits_are_those_of_the_batch() -> None:
 
 def test_a_restart_goes_back_to_the_tasks_beginning() -> None:
     model = replicas(2)
-    learner, both = FinetuneEpochs(model, momentum=0.9), torch.tensor([0.1, 0.1], dtype=torch.float64)
+    learner, both = finetune(model, momentum=0.9), torch.tensor([0.1, 0.1], dtype=torch.float64)
     which = torch.tensor([True, False])
 
     def train(data: Batch) -> None:
