@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import conv2d, cross_entropy, max_pool2d
 
-from gradcast.networks.pnn import CHANNELS, Column, PnnNetwork, narrowed
+from gradcast.networks.pnn import CHANNELS, Column, PnnNetwork, narrowed, pnn_network
 from gradcast.randomness import seeded
 
 SHAPE = (1, 12, 13)
@@ -24,11 +24,16 @@ def images(seed: int = 0) -> Tensor:
 
 def train(network: PnnNetwork, steps: int = 3) -> None:
     network.train()
-    optimizer = torch.optim.SGD([p for p in network.parameters() if p.requires_grad], lr=0.5)
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.5)
     for step in range(steps):
         optimizer.zero_grad()
-        cross_entropy(network(images(step)), torch.arange(7) % 3).backward()
+        cross_entropy(logits(network, images(step), network.newest), torch.arange(7) % 3).backward()
         optimizer.step()
+
+
+def logits(network: PnnNetwork, x: Tensor, task: int) -> Tensor:
+    found: Tensor = network(x).unflatten(1, (-1, 3))[:, task]
+    return found
 
 
 def equation(column: Column, x: Tensor, seen: Sequence[Sequence[Tensor]]) -> list[Tensor]:
@@ -52,8 +57,11 @@ def test_three_columns_against_the_equation() -> None:
     for task, column in enumerate(network.columns):
         assert isinstance(column, Column)
         seen.append(equation(column, images(), seen))
-        torch.testing.assert_close(network.logits(images(), task), seen[-1][-1])
-    torch.testing.assert_close(network(images()), seen[-1][-1])
+        torch.testing.assert_close(logits(network, images(), task), seen[-1][-1])
+        network.grow(task)
+        torch.testing.assert_close(logits(network, images(), task), seen[-1][-1])
+        assert not network(images())[:, 3 * (task + 1) :].any()
+        network.grow(2)
 
 
 def test_every_level_after_the_first_sees_the_earlier_columns() -> None:
@@ -69,35 +77,36 @@ def test_every_level_after_the_first_sees_the_earlier_columns() -> None:
 
 @pytest.mark.parametrize("task", [0, 1])
 def test_logits_of_a_task_are_the_same_bits_after_a_later_column_was_trained(task: int) -> None:
-    made = columns(task + 2)
-    network = PnnNetwork(made[:-1])
+    network = PnnNetwork(columns(task + 2))
+    network.grow(task)
     train(network)
-    before = network.eval().logits(images(5), task)
-    grown = PnnNetwork(made)
-    start = grown.eval()(images(5))
-    train(grown)
-    assert torch.equal(grown.eval().logits(images(5), task), before)
-    assert not torch.equal(grown(images(5)), start)
+    before = logits(network.eval(), images(5), task)
+    network.grow(task + 1)
+    start = logits(network, images(5), task + 1)
+    train(network)
+    assert torch.equal(logits(network.eval(), images(5), task), before)
+    assert not torch.equal(logits(network, images(5), task + 1), start)
 
 
-def test_only_the_newest_column_is_trained_and_drops_out() -> None:
-    made = columns(3)
-    network = PnnNetwork(made).train()
-    assert [all(p.requires_grad for p in column.parameters()) for column in made] == [False, False, True]
-    assert not any(p.requires_grad for column in made[:2] for p in column.parameters())
-    assert [column.training for column in made] == [False, False, True]
-    assert torch.equal(network.logits(images(), 1), network.logits(images(), 1))
-    assert not torch.equal(network(images()), network(images()))
-    assert not any(module.training for module in network.eval().columns)
+def test_only_the_newest_column_drops_out() -> None:
+    network = PnnNetwork(columns(3)).train()
+    assert [column.training for column in network.columns] == [False, False, True]
+    first, second = (network(images()).unflatten(1, (3, 3)) for _ in range(2))
+    assert torch.equal(first[:, :2], second[:, :2])
+    assert not torch.equal(first[:, 2], second[:, 2])
+    network.grow(1)
+    assert [column.training for column in network.columns] == [False, True, False]
+    assert not any(column.training for column in network.eval().columns)
 
 
-def test_gradients_reach_all_weights_of_the_newest_column() -> None:
-    network = PnnNetwork(columns(2)).eval()
-    cross_entropy(network(images()), torch.arange(7) % 3).backward()
+def test_gradients_reach_all_weights_of_the_newest_column_and_no_others() -> None:
+    network = PnnNetwork(columns(3)).eval()
+    network.grow(1)
+    network(images()).square().sum().backward()
     found = {name: p.grad for name, p in network.columns[1].named_parameters()}
     assert all(gradient is not None and gradient.any() for gradient in found.values())
     assert "laterals.4.scale" in found
-    assert all(p.grad is None for p in network.columns[0].parameters())
+    assert all(p.grad is None for other in (0, 2) for p in network.columns[other].parameters())
 
 
 def test_columns_come_in_order() -> None:
@@ -111,3 +120,10 @@ def test_columns_come_in_order() -> None:
 def test_twenty_narrow_columns() -> None:
     assert narrowed(CHANNELS, 20) == (3, 7, 14)
     assert narrowed((1024, 512, 8), 20) == (57, 28, 1)
+
+
+def test_all_columns_have_about_the_room_of_one_network() -> None:
+    network = pnn_network((3, 32, 32), 20, 5)
+    assert len(network.columns) == 20
+    assert network.eval()(torch.zeros(2, 3, 32, 32)).shape == (2, 100)
+    assert 0.2 < sum(p.numel() for p in network.parameters()) / 2_897_984 < 1.5

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from gradcast.networks.alexnet import AlexNetBody, Shape, left, stage
+from gradcast.networks.alexnet import CHANNELS, AlexNetBody, Shape, left, stage
 
 
 class Private(nn.Module):
@@ -77,9 +77,10 @@ def acl_network(
     *,
     latent: int = 128,
     widths: Sequence[int] = (1024, 1024, 512),
+    channels: Sequence[int] = CHANNELS,
     private_width: int = 32,
     head_units: int = 32,
 ) -> AclNetwork:
     """The published network; the defaults are those for CIFAR."""
-    shared = AlexNetBody(shape, latent, widths)
+    shared = AlexNetBody(shape, latent, widths, channels)
     return AclNetwork(shared, Private(shape, latent, private_width), Head(latent, classes, head_units))

@@ -23,9 +23,15 @@ class AlexNetBody(nn.Module):
     ``AlexNetBody((3, 84, 84), 256, (512, 512, 512))`` the one for miniImageNet (7,754,688).
     """
 
-    def __init__(self, shape: Shape, latent: int = 128, widths: Sequence[int] = (1024, 1024, 512)) -> None:
+    def __init__(
+        self,
+        shape: Shape,
+        latent: int = 128,
+        widths: Sequence[int] = (1024, 1024, 512),
+        channels: Sequence[int] = CHANNELS,
+    ) -> None:
         super().__init__()
-        made = stages(shape, CHANNELS, (*widths, latent))
+        made = stages(shape, channels, (*widths, latent))
         self.convolutions, self.layers = (
             nn.Sequential(*chain.from_iterable((layer, *rest) for layer, rest in part))
             for part in (made[: len(CHANNELS)], made[len(CHANNELS) :])
@@ -40,10 +46,16 @@ class AlexNetLike(nn.Module):
     """``AlexNetBody`` and one linear layer after it."""
 
     def __init__(
-        self, outputs: int, *, shape: Shape, latent: int = 128, widths: Sequence[int] = (1024, 1024, 512)
+        self,
+        outputs: int,
+        *,
+        shape: Shape,
+        latent: int = 128,
+        widths: Sequence[int] = (1024, 1024, 512),
+        channels: Sequence[int] = CHANNELS,
     ) -> None:
         super().__init__()
-        self.body = AlexNetBody(shape, latent, widths)
+        self.body = AlexNetBody(shape, latent, widths, channels)
         self.linear = nn.Linear(latent, outputs)
 
     def forward(self, x: Float[Tensor, "b c h w"]) -> Float[Tensor, "b k"]:

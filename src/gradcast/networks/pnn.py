@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn.functional import relu
 
 from gradcast.networks.alexnet import CHANNELS, WIDTHS, Layer, Shape, stages
+from gradcast.networks.gates import scaled
 
 FACTOR = 1.117  # published for AlexNet-like columns, which together take about the room of one network
 
@@ -44,7 +45,7 @@ class Lateral(nn.Module):
             self.expand = nn.Linear(layer.in_features, layer.out_features, bias=False)
 
     def forward(self, seen: Float[Tensor, "b f *maps"]) -> Float[Tensor, "b o *left"]:
-        reduced = relu(self.reduce(self.scale * seen))
+        reduced = relu(self.reduce(scaled(seen, self.scale)))
         added: Tensor = self.expand(_fitting(self.expand, reduced))
         return added
 
@@ -86,32 +87,44 @@ class Column(nn.Module):
 
 
 class PnnNetwork(nn.Module):
-    """Columns in the order of their tasks; all but the newest are frozen, and drop nothing out."""
+    """Columns in the order of their tasks, up to the ``newest``; those before it are frozen, and drop nothing out."""
 
     def __init__(self, columns: Sequence[Column]) -> None:
         super().__init__()
         assert [column.earlier for column in columns] == list(range(len(columns))), "columns in order"
         self.columns = nn.ModuleList(columns)
-        for column in columns[:-1]:
-            column.requires_grad_(False)
+        self.newest = len(columns) - 1
         self.train(self.training)
+
+    def grow(self, task: int) -> None:
+        """The task's column is the newest; later ones do not exist yet."""
+        if task != self.newest:
+            self.newest = task
+            self.train(self.training)
 
     def train(self, mode: bool = True) -> "PnnNetwork":
         """Frozen columns stay as they are evaluated."""
         super().train(mode)
-        for column in self.columns[:-1]:
-            column.eval()
+        for task, column in enumerate(self.columns):
+            column.train(mode and task == self.newest)
         return self
 
-    def forward(self, x: Float[Tensor, "b c h w"]) -> Float[Tensor, "b k"]:
-        return self.logits(x, len(self.columns) - 1)
-
-    def logits(self, x: Float[Tensor, "b c h w"], task: int) -> Float[Tensor, "b k"]:
-        """Of the task's column, which nothing but earlier columns has a part in."""
+    def forward(self, x: Float[Tensor, "b c h w"]) -> Float[Tensor, "b columns"]:
+        """Logits of all columns side by side, zero where there is none yet; only the newest has gradients."""
         seen: list[list[Tensor]] = []
-        for column in list(self.columns)[: task + 1]:
-            seen.append(column(x, seen))
-        return seen[-1][-1]
+        for column in list(self.columns)[: self.newest]:
+            seen.append([activations.detach() for activations in column(x, seen)])
+        seen.append(self.columns[self.newest](x, seen))
+        missing = [torch.zeros_like(seen[0][-1])] * (len(self.columns) - len(seen))
+        return torch.cat([*(activations[-1] for activations in seen), *missing], dim=1)
+
+
+def pnn_network(
+    shape: Shape, tasks: int, classes: int, *, channels: Sequence[int] = CHANNELS, widths: Sequence[int] = WIDTHS
+) -> PnnNetwork:
+    """As many columns as tasks, which together have about the room of one network of these widths."""
+    narrow = {"channels": narrowed(channels, tasks), "widths": narrowed(widths, tasks)}
+    return PnnNetwork([Column(earlier, classes, shape=shape, **narrow) for earlier in range(tasks)])
 
 
 def _fitting(layer: nn.Module, h: Tensor) -> Tensor:

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn.functional import batch_norm, linear
 from torch.overrides import TorchFunctionMode
 
+from gradcast.networks.gates import gated, scaled
 from gradcast.networks.norm import batch_norm_relu
 from gradcast.passes.layers import Convolution, Linear
 from gradcast.passes.noise import DROPOUTS, WHOLE_CHANNELS, Noise
@@ -121,6 +122,8 @@ class Folding(TorchFunctionMode):
             torch.conv2d: self._convolution,
             batch_norm: self._batch_norm,
             batch_norm_relu: self._batch_norm_relu,
+            scaled: self._scaled,
+            gated: self._gated,
         }
 
     def __torch_function__(
@@ -176,6 +179,13 @@ class Folding(TorchFunctionMode):
         folded: Tensor = Linear.apply(pixels, filters, self._of(bias))  # type: ignore[no-untyped-call]
         return folded.permute(0, 3, 1, 2)
 
+    def _scaled(self, x: Tensor, scale: Tensor) -> Tensor:
+        return _multiplied(x, self.stacked[self.names[id(scale)]])
+
+    def _gated(self, x: Tensor, embedding: Tensor, slope: Tensor) -> Tensor:
+        steep = self.stacked[self.names[id(slope)]].view(-1, 1, 1)
+        return _multiplied(x, torch.sigmoid(steep * self.stacked[self.names[id(embedding)]]))
+
     def _dropout(
         self, x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False, *, channels: bool
     ) -> Tensor:
@@ -211,6 +221,13 @@ class Folding(TorchFunctionMode):
         count = x.numel() // seen_mean.numel()
         fold_in(mean, var, seen_mean, seen_var, momentum, count / (count - 1))
         return y
+
+
+def _multiplied(x: Tensor, factors: Float[Tensor, "r k u"]) -> Tensor:
+    """Images of each pass with the pass's own factors, one for all units or one a unit."""
+    apart: Tensor = x.unflatten(0, (*factors.shape[:2], -1))
+    own = factors.to(x.dtype).view(*factors.shape[:2], 1, -1, *[1] * (x.dim() - 2))
+    return (apart * own).flatten(0, 2)
 
 
 @lru_cache(maxsize=16)
