@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 
+from gradcast.errors import GradcastError
 from gradcast.streams.scale import Scale, reference_scale, scale_for
 
 
@@ -40,3 +41,13 @@ def test_a_scale_can_be_undone() -> None:
     x = torch.rand(2, 3, 4, 4, dtype=torch.float64)
     torch.testing.assert_close(reference_scale(3).undone(reference_scale(3)(x, torch.float64)), x)
     assert Scale().undone(x) is x
+
+
+def test_published_constants_are_for_colour_images() -> None:
+    x = np.zeros((1, 3, 1, 1), np.uint8)
+    assert scale_for("imagenet", x) == reference_scale(3)
+    assert scale_for("cifar", x)(
+        torch.full((1, 3, 1, 1), 255, dtype=torch.uint8), torch.float64
+    ).flatten().tolist() == (pytest.approx([(255 - 125.3) / 63.0, (255 - 123.0) / 62.1, (255 - 113.9) / 66.7]))
+    with pytest.raises(GradcastError, match="'cifar' is for colour images"):
+        scale_for("cifar", x[:, :1])

@@ -10,10 +10,18 @@ from jaxtyping import Float
 from torch import Tensor
 
 from gradcast.data.images import CHUNK, Pixels
+from gradcast.errors import GradcastError
 
 # unit: divided by 255. standard: also shifted and scaled by each channel's mean and deviation over the training images.
-Normalise = Literal["unit", "standard"]
+# cifar, imagenet: by those that published code has for colour images of these names.
+Normalise = Literal["unit", "standard", "cifar", "imagenet"]
 REFERENCE = {1: ((0.5,), (0.5,)), 3: ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))}
+
+
+CONSTANTS = {
+    "cifar": ((125.3 / 255, 123.0 / 255, 113.9 / 255), (63.0 / 255, 62.1 / 255, 66.7 / 255)),
+    "imagenet": REFERENCE[3],
+}
 
 
 @dataclass(frozen=True)
@@ -47,6 +55,10 @@ def scale_for(normalise: Normalise, x: Pixels) -> Scale:
     """The scale of a stream, from its training images."""
     if normalise == "unit":
         return Scale()
+    if normalise in CONSTANTS:
+        if x.shape[1] != 3:
+            raise GradcastError(f"stream.normalise = {normalise!r} is for colour images; set it to 'standard'")
+        return Scale(*CONSTANTS[normalise])
     total = squares = np.zeros(x.shape[1], dtype=np.int64)
     for start in range(0, len(x), CHUNK):  # whole numbers, so that no image is too small to count
         part = x[start : start + CHUNK].astype(np.int64)
