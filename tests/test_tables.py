@@ -1,3 +1,5 @@
+from typing import ClassVar
+
 import pytest
 from pydantic import ValidationError
 
@@ -26,3 +28,16 @@ def test_types_are_not_converted(raw: dict[str, object]) -> None:
 
 def test_a_whole_number_is_a_rate_too() -> None:
     assert Example.model_validate({"rate": 1}).rate == 1.0
+
+
+class Grown(Example):
+    """With a key that came later."""
+
+    unsaid: ClassVar[tuple[str, ...]] = ("later",)
+    later: Rate = 0.1
+
+
+def test_a_key_that_came_later_goes_without_saying_where_it_has_its_default() -> None:
+    assert Grown().model_dump() == Example().model_dump()
+    assert Grown(later=0.2).model_dump() == {"count": 3, "rate": 0.5, "later": 0.2}
+    assert Grown.model_validate(Grown().model_dump()) == Grown()

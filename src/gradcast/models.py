@@ -6,7 +6,7 @@ import os
 from collections.abc import Set
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -15,6 +15,7 @@ from torch import nn
 from gradcast.data.images import Shape
 from gradcast.errors import GradcastError, told
 from gradcast.networks import MLP, AlexNetLike, ConvLarge, EfficientNet, SlimResNet18, own
+from gradcast.networks.alexnet import CHANNELS
 from gradcast.networks.efficientnet import from_published_names
 from gradcast.networks.mlp import Norm
 from gradcast.networks.weights import State, load_weights
@@ -63,6 +64,8 @@ class AlexNetSpec(ModelTable):
     name: Literal["alexnet-like"]
     latent: Positive = 128
     widths: list[Positive] = [1024, 1024, 512]
+    channels: Annotated[list[Positive], Field(min_length=3, max_length=3)] = list(CHANNELS)
+    unsaid: ClassVar[tuple[str, ...]] = ("channels",)
 
 
 class ConvLargeSpec(ModelTable):
@@ -144,7 +147,7 @@ def _made(spec: ModelSpec, shape: Shape, outputs: int) -> nn.Module:
                 upsample=spec.upsample or None,
             )
         case AlexNetSpec():
-            return AlexNetLike(outputs, shape=shape, latent=spec.latent, widths=spec.widths)
+            return AlexNetLike(outputs, shape=shape, latent=spec.latent, widths=spec.widths, channels=spec.channels)
         case ConvLargeSpec():
             return ConvLarge(outputs, channels=shape[0], dropout=spec.dropout)
         case OwnNetworkSpec():

@@ -4,15 +4,16 @@ Unknown keys are errors that name the key and the nearest valid one.
 """
 
 from collections import Counter
-from typing import Annotated, Literal, get_args
+from typing import Annotated, ClassVar, Literal, get_args
 
 from pydantic import Field, model_validator
 
 from gradcast.augment import AugmentationName
 from gradcast.data.images import Colour
 from gradcast.environment import Arithmetic
+from gradcast.epochs.schedule import Schedule
 from gradcast.learners import named as learners
-from gradcast.learners.named import LEARNERS, GemSpec, LearnerSpec
+from gradcast.learners.named import LEARNERS, OWN_NETWORKS, SCHEDULED, AclSpec, GemSpec, HatSpec, LearnerSpec
 from gradcast.models import (
     AlexNetSpec,
     ConvLargeSpec,
@@ -62,7 +63,7 @@ class StreamSpec(Table):
     scenario: Scenario = "rotated"
     tasks: Positive = 10
     classes_per_task: Positive | Literal["even"] = "even"  # split only
-    class_order: Literal["natural", "shuffled"] | list[Natural] = "natural"  # split only
+    class_order: Literal["natural", "shuffled", "seeded"] | list[Natural] = "natural"  # seeded: each seed has its own
     samples: Positive | Literal["all"] = "all"  # labelled images a task
     ratio: Share = 1.0  # share of them that is used
     batch: Positive = 10
@@ -162,6 +163,8 @@ class Setting(Table):
     policy: Policy = Policy()
     pool: PoolSpec = PatchesSpec()
     evaluation: EvaluationSpec = EvaluationSpec()
+    schedule: Schedule | None = None  # many epochs a task; None: a single pass, or stream.epochs of them
+    unsaid: ClassVar[tuple[str, ...]] = ("schedule",)
 
     @model_validator(mode="after")
     def _tau_per_sample_pairs_images(self) -> "Setting":
@@ -185,6 +188,59 @@ class Setting(Table):
                 "'separate'"
             )
         return self
+
+    @model_validator(mode="after")
+    def _schedule_fits(self) -> "Setting":
+        problem = _without_schedule(self) if self.schedule is None else _with_schedule(self)
+        if problem is not None:
+            raise ValueError(problem)
+        return self
+
+
+def _without_schedule(setting: Setting) -> str | None:
+    """What only works in many epochs a task, in a sentence."""
+    learner = setting.learner
+    if learner.name in SCHEDULED:
+        return f"the learner {learner.name!r} trains many epochs a task: add a [schedule], as in schedule.epochs=200"
+    if setting.stream.class_order == "seeded":
+        return "stream.class_order = 'seeded' belongs to a [schedule]: add one, or set it to 'shuffled'"
+    if getattr(learner, "momentum", 0) or getattr(learner, "decay", 0):
+        return "learner.momentum and learner.decay belong to a [schedule]: leave them out"
+    return None
+
+
+def _with_schedule(setting: Setting) -> str | None:
+    """What does not work there."""
+    stream, policy, learner, signal = setting.stream, setting.policy, setting.learner, setting.signal
+    own = learner.name in OWN_NETWORKS
+    pairs = isinstance(learner, AclSpec) and learner.private_input == "labelled" and signal.name != "none"
+    problems = {
+        "a [schedule] splits the classes in each seed's own order: set stream.scenario=split and "
+        "stream.class_order=seeded": (stream.scenario, stream.class_order) != ("split", "seeded"),
+        "a [schedule] has epochs of its own: set schedule.epochs and leave stream.epochs out": stream.epochs != 1,
+        "a [schedule] shows all images as they are: leave stream.samples, stream.ratio and stream.augment out": (
+            (stream.samples, stream.ratio, stream.augment) != ("all", 1.0, [])
+        ),
+        "a [schedule] tests on all images: leave evaluation.drop_last out": setting.evaluation.drop_last,
+        "in a [schedule] signals join the labelled gradient: set policy.update=joint": policy.update != "joint",
+        "signal.optimizer = 'adam' cannot start anew seed by seed, as a [schedule] asks: set signal.optimizer=sgd": (
+            isinstance(signal, PredictedSpec) and signal.optimizer == "adam"
+        ),
+        f"the learner {learner.name!r} makes its networks of model.name = 'alexnet-like': set that, and leave "
+        "model.heads and model.weights out": (
+            own and (setting.model.name, setting.model.heads, setting.model.weights) != ("alexnet-like", "auto", "")
+        ),
+        f"the signal {signal.name!r} needs one network with the heads of all tasks, which {learner.name!r} has not: "
+        "choose another": (
+            (own and signal.name == "distil") or (learner.name in ("pnn", "hat") and signal.name in ("one-hot", "soft"))
+        ),
+        "policy.project = false would let signals change what the gates of 'hat' protect: leave it out": (
+            isinstance(learner, HatSpec) and not policy.project
+        ),
+        "learner.private_input = 'labelled' pairs labelled and unlabelled images: set policy.batch equal to "
+        "stream.batch": pairs and policy.batch != stream.batch,
+    }
+    return next((sentence for sentence, found in problems.items() if found), None)
 
 
 def describe(setting: Setting) -> str:
@@ -217,4 +273,6 @@ class Spec(Table):
             most, times = Counter(values).most_common(1)[0]
             if times > 1:
                 raise ValueError(f"{what} {most!r} appears {times} times; each may appear once")
+        if len({row.setting.schedule is None for row in self.rows}) > 1:
+            raise ValueError("some rows have a [schedule] and others have none; give it to all, or run them apart")
         return self

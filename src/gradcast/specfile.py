@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from gradcast.epochs.schedule import Schedule
 from gradcast.errors import GradcastError
 from gradcast.spec import CHOICES, LONGEST_NAME, Row, Setting, Spec, describe
 
@@ -218,7 +219,7 @@ def _explain(error: ErrorDetails) -> str:
 def _fields(table: str, chosen: str | None) -> list[str]:
     if chosen is not None:
         return list(CHOICES[table][chosen].model_fields)
-    model = Setting.model_fields[table].annotation
+    model = Schedule if table == "schedule" else Setting.model_fields[table].annotation
     return list(getattr(model, "model_fields", {}))
 
 

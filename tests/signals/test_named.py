@@ -2,11 +2,13 @@ from functools import cache
 
 import pytest
 import torch
+from pydantic import ValidationError
 from torch import Tensor
 
 from gradcast import build
 from gradcast.core import Metrics
-from gradcast.learners.named import LEARNERS
+from gradcast.gradients.sgd import Sgd
+from gradcast.learners.named import LEARNERS, SCHEDULED
 from gradcast.replicas import Replicas
 from gradcast.shared import Shared
 from gradcast.signals import Predicted
@@ -50,7 +52,19 @@ def test_every_option_of_the_signal_arrives() -> None:
     assert (learner.length.alpha, learner.loss_scale, learner.objective, learner.lr) == (0.2, 3.0, "cosine", 0.01)
     assert (learner.activation, len(learner.biases), found.directions) == ("tanh", 2, "frozen")
     assert isinstance(learner.optimizer, torch.optim.Adam)
-    assert set(options) | {"name", "tau"} == set(PredictedSpec.model_fields)
+    assert set(options) | {"name", "tau", "momentum", "decay"} == set(PredictedSpec.model_fields)
+
+
+def test_momentum_and_decay_are_those_of_h_and_go_without_saying_where_there_are_none() -> None:
+    setting = load("digits", ["signal.momentum=0.9", "signal.decay=0.01"]).rows[1].setting
+    found = signal(setting.signal, model(), [0], 0.1, model)
+    assert isinstance(found, Predicted)
+    assert isinstance(found.learner.optimizer, Sgd)
+    assert (found.learner.optimizer.momentum, found.learner.optimizer.decay) == (0.9, 0.01)
+    assert setting.signal.model_dump()["momentum"] == 0.9
+    assert not {"momentum", "decay"} & PredictedSpec(name="predicted").model_dump().keys()
+    with pytest.raises(ValidationError, match=r"for signal\.optimizer = 'sgd'"):
+        PredictedSpec(name="predicted", optimizer="adam", momentum=0.5)
 
 
 TWO_TASKS = (
@@ -89,7 +103,7 @@ def trained(setting: Setting, seeds: list[int]) -> Seen:
 
 
 @pytest.mark.parametrize("guard", [False, True])
-@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize("learner", [name for name in LEARNERS if name not in SCHEDULED])
 @pytest.mark.parametrize("name", [*sorted(SIGNALS.keys() - {"none"}), "contrastive,signal.labelled=true"])
 def test_every_signal_with_every_learner(name: str, learner: str, guard: bool) -> None:
     """Two tasks, two replicas, BatchNorm; every replica trains as it would alone."""

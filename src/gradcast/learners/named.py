@@ -1,10 +1,11 @@
 """Learners by name: what a specification says of each, and how it is made."""
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from gradcast.acl.settings import AclSettings
 from gradcast.class_memory import ClassMemory
 from gradcast.core import Learner
 from gradcast.learners.agem import Agem
@@ -13,19 +14,29 @@ from gradcast.learners.er import Er
 from gradcast.learners.finetune import Finetune
 from gradcast.learners.gem import Gem
 from gradcast.memory import TaskMemory
+from gradcast.networks.hat import FACTOR as SPARSITY
+from gradcast.networks.hat import STEEPEST
 from gradcast.replicas import Statistics
 from gradcast.reservoir import Reservoir
-from gradcast.tables import Natural, Positive, Rate, Table, Weight
+from gradcast.tables import Momentum, Natural, Positive, Rate, Table, Weight
 
 
-class FinetuneSpec(Table):
+class DescentTable(Table):
+    """SGD of learners that train many epochs a task; in a single pass steps are plain."""
+
+    unsaid: ClassVar[tuple[str, ...]] = ("momentum", "decay")
+    momentum: Momentum = 0.0
+    decay: Weight = 0.0
+
+
+class FinetuneSpec(DescentTable):
     """Plain SGD."""
 
     name: Literal["finetune"]
     lr: Rate = 0.1
 
 
-class GemSpec(Table):
+class GemSpec(DescentTable):
     """Gradient episodic memory."""
 
     name: Literal["gem"] = "gem"
@@ -36,7 +47,7 @@ class GemSpec(Table):
     batchnorm: Statistics = "update"  # what the memories' passes do to BatchNorm statistics
 
 
-class DclSpec(Table):
+class DclSpec(DescentTable):
     """GEM with a reference direction."""
 
     name: Literal["dcl"]
@@ -49,7 +60,7 @@ class DclSpec(Table):
     batchnorm: Statistics = "update"
 
 
-class AgemSpec(Table):
+class AgemSpec(DescentTable):
     """Averaged gradient episodic memory."""
 
     name: Literal["a-gem"]
@@ -59,7 +70,7 @@ class AgemSpec(Table):
     batchnorm: Statistics = "update"
 
 
-class ErSpec(Table):
+class ErSpec(DescentTable):
     """Experience replay with a reservoir."""
 
     name: Literal["er"]
@@ -68,15 +79,60 @@ class ErSpec(Table):
     replay: Positive = 10  # samples replayed a step
 
 
-LearnerSpec = Annotated[FinetuneSpec | GemSpec | DclSpec | AgemSpec | ErSpec, Field(discriminator="name")]
+class JointSpec(DescentTable):
+    """All tasks so far together, an upper bound: a step of task t sees a batch of each of the tasks 0 to t."""
+
+    name: Literal["joint"]
+    lr: Rate = 0.01
+
+
+class AclSpec(AclSettings):
+    """Adversarial continual learning; ``model`` is its shared module."""
+
+    name: Literal["acl"]
+    lr: Rate = 0.01  # miniImageNet 0.003
+    private_width: Positive = 32  # channels of the private modules; miniImageNet 16
+    head_units: Positive = 32  # miniImageNet 128
+
+
+class PnnSpec(Table):
+    """Progressive networks; all columns together have about the room of ``model``."""
+
+    name: Literal["pnn"]
+    lr: Rate = 0.05
+
+
+class HatSpec(Table):
+    """Hard attention to the task; gates behind every layer of ``model``."""
+
+    name: Literal["hat"]
+    lr: Rate = 0.05
+    steepest: Rate = STEEPEST  # slope of the gates at the end of an epoch
+    sparsity: Weight = SPARSITY  # weight of the units that a task takes
+    clip: Rate = 10_000.0  # longest gradient
+
+
+LearnerSpec = Annotated[
+    FinetuneSpec | GemSpec | DclSpec | AgemSpec | ErSpec | JointSpec | AclSpec | PnnSpec | HatSpec,
+    Field(discriminator="name"),
+]
 LEARNERS: dict[str, type[Table]] = {
     "finetune": FinetuneSpec,
     "gem": GemSpec,
     "dcl": DclSpec,
     "a-gem": AgemSpec,
     "er": ErSpec,
+    "joint": JointSpec,
+    "acl": AclSpec,
+    "pnn": PnnSpec,
+    "hat": HatSpec,
 }
-WORDS = {"finetune": "finetune", "gem": "GEM", "dcl": "DCL", "a-gem": "A-GEM", "er": "ER"}
+SCHEDULED = ("joint", "acl", "pnn", "hat")  # learners that are for many epochs a task alone
+OWN_NETWORKS = ("acl", "pnn", "hat")  # those with modules of each task
+WORDS = {
+    "finetune": "finetune", "gem": "GEM", "dcl": "DCL", "a-gem": "A-GEM", "er": "ER",
+    "joint": "joint training", "acl": "ACL", "pnn": "PNN", "hat": "HAT",
+}  # fmt: skip
 
 
 def learner(spec: LearnerSpec, tasks: int, *, classes: int, seeds: Sequence[int]) -> Learner:
@@ -101,3 +157,5 @@ def learner(spec: LearnerSpec, tasks: int, *, classes: int, seeds: Sequence[int]
             return Agem(by_class, spec.reference, spec.batchnorm)
         case ErSpec():
             return Er(Reservoir(tasks * spec.memory, seeds), spec.replay)
+        case _:
+            raise ValueError(f"the learner {spec.name!r} is made with the images of its schedule")

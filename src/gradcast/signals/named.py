@@ -1,7 +1,7 @@
 """Signals by name: what a specification says of each, and how it is made."""
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -22,7 +22,7 @@ from gradcast.signals.predicted import Directions, Predicted
 from gradcast.signals.pseudo_labels import PseudoLabels
 from gradcast.signals.rotation import Rotation
 from gradcast.streams.scale import Scale
-from gradcast.tables import Positive, Rate, Table, Weight
+from gradcast.tables import Momentum, Positive, Rate, Table, Weight
 
 
 class NoSignalSpec(Table):
@@ -45,6 +45,15 @@ class PredictedSpec(Table):
     activation: Activation = "relu"
     bias: bool = False
     directions: Directions = "learned"
+    momentum: Momentum = 0.0  # of h's own SGD
+    decay: Weight = 0.0
+    unsaid: ClassVar[tuple[str, ...]] = ("momentum", "decay")
+
+    @model_validator(mode="after")
+    def _of_sgd(self) -> "PredictedSpec":
+        if self.optimizer == "adam" and (self.momentum or self.decay):
+            raise ValueError("signal.momentum and signal.decay are for signal.optimizer = 'sgd'; leave them out")
+        return self
 
 
 class PseudoLabelsSpec(Table):
@@ -196,6 +205,8 @@ def gradient_learner(spec: PredictedSpec, classes: int, seeds: Sequence[int]) ->
             objective=spec.objective,
             lr=None if spec.lr == "learner" else spec.lr,
             optimizer=spec.optimizer,
+            momentum=spec.momentum,
+            decay=spec.decay,
             tau=spec.tau,
             activation=spec.activation,
             bias=spec.bias,
