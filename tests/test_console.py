@@ -7,6 +7,7 @@ import torch
 from rich.console import Console
 
 from gradcast.console import ProgressDisplay, print_results
+from gradcast.loop import Extent, Position
 from tests.runs import finished
 
 
@@ -32,7 +33,7 @@ def test_labels_and_paths_with_brackets_are_shown_as_they_are() -> None:
     odd = [replace(result, label=f"{result.name} [/x] [bold]") for result in finished()[1]]
     print_results(out, odd, Path("runs/[/x][bold]"))
     with ProgressDisplay(out) as display:
-        display.row("GEM [/x]", 3)
+        display.row("GEM [/x]", Extent((3,)))
         display.skipped("DCL [/x]")
     shown = text.getvalue()
     assert all(part in shown for part in ("base [/x] [bold]", "runs/[/x][bold]", "GEM [/x]", "DCL [/x]"))
@@ -41,9 +42,11 @@ def test_labels_and_paths_with_brackets_are_shown_as_they_are() -> None:
 def test_progress_shows_step_task_and_accuracy() -> None:
     out, text = console(100)
     with ProgressDisplay(out) as display:
-        row = display.row("GEM", 10)
+        row = display.row("GEM", Extent((5, 5)))
         for step in range(10):
             row.stepped(step, step // 5, {})
+            if step % 5 == 4:
+                row.trained(step // 5)
         row.evaluated(2, torch.tensor([[0.5, 0.7]]))
         assert list(display.track(["a", "b"], "reading", 2)) == ["a", "b"]
         display.skipped("DCL")
@@ -57,9 +60,25 @@ def test_progress_shows_step_task_and_accuracy() -> None:
 def test_a_row_that_goes_on_starts_where_it_was() -> None:
     out, text = console(100)
     with ProgressDisplay(out) as display:
-        display.row("GEM", 10, 7).stepped(7, 1, {})
+        row = display.row("GEM", Extent((5, 5)), start=Position(1, 2, 7))
+        row.begin(0, Position(1, 2, 7))
+        row.stepped(7, 1, {})
     assert "GEM: goes on after step 7" in text.getvalue()
     assert "8/10" in text.getvalue()
+
+
+def test_a_task_that_ends_early_moves_the_bar_to_its_end_and_epochs_are_told() -> None:
+    out, text = console(100)
+    with ProgressDisplay(out) as display:
+        row = display.row("ACL", Extent((6, 6), epoch=2), groups=2)
+        row.begin(1, Position())
+        for step in range(3):
+            row.stepped(step, 0, {})
+        display.progress.refresh()
+        assert "15/24" in text.getvalue()
+        assert "task 1, epoch 2" in text.getvalue()
+        row.trained(0)
+    assert "18/24" in text.getvalue()
 
 
 def test_a_warning_is_one_line_and_told_once() -> None:

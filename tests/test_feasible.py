@@ -100,3 +100,12 @@ def test_features_must_be_what_makes_the_outputs(monkeypatch: pytest.MonkeyPatch
     found = setting("signal.name=contrastive")
     with pytest.raises(GradcastError, match="Gated does not end in a linear layer of 10 outputs"):
         check(found, stream(found))
+
+
+def test_adversarial_learners_have_no_features_for_signals() -> None:
+    found = load("acl-digits", ["signal.name=contrastive", "policy.batch=32"]).rows[1].setting
+    assert found.schedule is not None
+    tasks = build.curriculum(found.stream, found.schedule, SHELF)
+    check(load("acl-digits").rows[1].setting, tasks)
+    with pytest.raises(GradcastError, match="AclNetwork does not end in a linear layer"):
+        check(found, tasks)

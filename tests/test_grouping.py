@@ -56,11 +56,11 @@ def test_one_constraint_needs_less_than_one_a_task() -> None:
     )
     assert agem < 0.5 * gem
     assert agem < large < gem
-    assert recalled_images(AgemSpec(name="a-gem"), 0) == (0, 0)
-    assert recalled_images(AgemSpec(name="a-gem"), 2) == (130, 1)
-    assert recalled_images(AgemSpec(name="a-gem"), 19) == (256, 1)
-    assert recalled_images(GemSpec(), 19) == (19 * 256, 19)
-    assert recalled_images(ErSpec(name="er"), 19) == (10, 0)
+    assert recalled_images(AgemSpec(name="a-gem"), 0, 10) == (0, 0)
+    assert recalled_images(AgemSpec(name="a-gem"), 2, 10) == (130, 1)
+    assert recalled_images(AgemSpec(name="a-gem"), 19, 10) == (256, 1)
+    assert recalled_images(GemSpec(), 19, 10) == (19 * 256, 19)
+    assert recalled_images(ErSpec(name="er"), 19, 10) == (10, 0)
 
 
 def test_activations_are_what_the_backward_pass_needs() -> None:
@@ -75,3 +75,17 @@ def test_counting_lets_go_of_the_weights() -> None:
     del network
     gc.collect()
     assert watched() is None
+
+
+def test_tasks_of_many_epochs_need_room_for_the_best_and_for_every_tasks_modules() -> None:
+    def need(*changes: str) -> int:
+        setting = load("acl-digits", list(changes)).rows[0].setting
+        assert setting.schedule is not None
+        tasks = build.curriculum(setting.stream, setting.schedule, Shelf(Path("data"), Cache(Path("cache")), untracked))
+        return replica_bytes(setting, tasks, PLACE)
+
+    base = need()
+    assert need("model.widths=[640, 640, 640]") > 2 * base
+    assert need("stream.batch=320", "policy.batch=320") > 2 * base
+    joint = ["learner.name=joint", "stream.classes_per_task=2"]
+    assert need(*joint, "stream.tasks=5", "stream.batch=100") > need(*joint, "stream.tasks=2", "stream.batch=100")

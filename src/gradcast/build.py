@@ -1,6 +1,6 @@
 """From a specification's names to the objects they mean; the one place that knows them all."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from torch import nn
 
@@ -9,12 +9,18 @@ from gradcast.data.images import Pixels, Source, convert, fingerprint
 from gradcast.data.load import Shelf, load_folder, load_pool, load_source
 from gradcast.data.patches import patches
 from gradcast.environment import Place
+from gradcast.epochs.curriculum import Curriculum, Tasks
+from gradcast.epochs.lessons import class_order
+from gradcast.epochs.schedule import Schedule
 from gradcast.errors import GradcastError
 from gradcast.evaluate import Evaluator
 from gradcast.heads import Heads
-from gradcast.learners.named import learner
+from gradcast.learners.named import AclSpec, HatSpec, PnnSpec, learner
 from gradcast.loop import Loop
-from gradcast.models import ModelSpec, network
+from gradcast.models import AlexNetSpec, ModelSpec, network
+from gradcast.networks.acl import acl_network
+from gradcast.networks.hat import HatNetwork
+from gradcast.networks.pnn import pnn_network
 from gradcast.randomness import seeded
 from gradcast.replicas import Replicas
 from gradcast.signals import Draws
@@ -37,11 +43,7 @@ from gradcast.streams.stream import Stream
 
 def stream(spec: StreamSpec, shelf: Shelf, source: Source | None = None) -> Stream:
     """The stream of labelled tasks; ``source`` where the images come from the caller."""
-    size = None if spec.size == "own" else spec.size
-    if source is not None:
-        found = source.converted(spec.colour, size)
-    else:
-        found = load_source(spec.source, shelf, path=spec.path, size=size, colour=spec.colour, data_seed=spec.data_seed)
+    found = _source(spec, shelf, source)
     match spec.scenario:
         case "rotated":
             tasks, width, facts = scenarios.rotated(found, spec.tasks, spec.data_seed)
@@ -49,8 +51,10 @@ def stream(spec: StreamSpec, shelf: Shelf, source: Source | None = None) -> Stre
             tasks, width, facts = scenarios.permuted(found, spec.tasks, spec.data_seed)
         case "split":
             per_task = None if spec.classes_per_task == "even" else spec.classes_per_task
+            order = spec.class_order  # where each seed has its own, the first seed's is shown
+            listed = class_order(0, len(found.classes)).tolist() if order == "seeded" else order
             tasks, width, facts = scenarios.split(
-                found, spec.tasks, spec.data_seed, classes_per_task=per_task, class_order=spec.class_order
+                found, spec.tasks, spec.data_seed, classes_per_task=per_task, class_order=listed
             )
     samples = None if spec.samples == "all" else spec.samples
     for index, task in enumerate(tasks):
@@ -66,8 +70,24 @@ def stream(spec: StreamSpec, shelf: Shelf, source: Source | None = None) -> Stre
     return Stream(tasks, shape, width, facts, content, samples, spec.ratio, scale, steps)
 
 
+def curriculum(spec: StreamSpec, schedule: Schedule, shelf: Shelf, source: Source | None = None) -> Curriculum:
+    """The same where every seed has tasks of its own."""
+    found = _source(spec, shelf, source)
+    width = len(found.classes) // spec.tasks if spec.classes_per_task == "even" else spec.classes_per_task
+    scale = scale_for(spec.normalise, found.train.x)
+    content = fingerprint(found.train.x, found.train.y, found.test.x, found.test.y)
+    return Curriculum(found, range(spec.tasks), width, schedule.validation, scale, content)
+
+
+def _source(spec: StreamSpec, shelf: Shelf, source: Source | None) -> Source:
+    size = None if spec.size == "own" else spec.size
+    if source is not None:
+        return source.converted(spec.colour, size)
+    return load_source(spec.source, shelf, path=spec.path, size=size, colour=spec.colour, data_seed=spec.data_seed)
+
+
 def pool(
-    spec: PoolSpec, stream: Stream, shelf: Shelf, place: Place, *, data_seed: int, images: Pixels | None = None
+    spec: PoolSpec, stream: Tasks, shelf: Shelf, place: Place, *, data_seed: int, images: Pixels | None = None
 ) -> Pool:
     """The pool of unlabelled images, in the stream's shape; ``images`` where they come from the caller."""
     transform = TRANSFORMS[spec.transform]
@@ -100,32 +120,61 @@ def loop(
     def another(purpose: str) -> Replicas:
         return model(setting.model, stream, columns, seeds, place, purpose)
 
-    replicas = another("model")
+    own_model = another("model")
     lr = setting.learner.lr
-    found = signal(setting.signal, replicas, seeds, lr, lambda: another("teacher"), stream.scale)
+    found = signal(setting.signal, own_model, seeds, lr, lambda: another("teacher"), stream.scale)
     own = learner(setting.learner, len(stream.tasks), classes=stream.width, seeds=seeds)
-    step = Step(replicas, own, lr, found, policy)
+    step = Step(own_model, own, lr, found, policy)
     draws = Draws(pool, policy, seeds, views(setting.signal)) if found is not None and pool is not None else None
     steps = setting.evaluation.average
-    average = Average(replicas, steps) if steps > 1 else None
+    average = Average(own_model, steps) if steps > 1 else None
     return Loop(stream, step, evaluator, seeds, setting.stream.batch, setting.stream.epochs, draws, average)
 
 
 def model(
-    spec: ModelSpec, stream: Stream, heads: Heads, seeds: Sequence[int], place: Place, purpose: str = "model"
+    spec: ModelSpec, stream: Tasks, heads: Heads, seeds: Sequence[int], place: Place, purpose: str = "model"
 ) -> Replicas:
     """One network a seed, initialised from it and its purpose, stacked."""
+    return replicas(lambda: network(spec, stream.shape, heads.outputs), heads, seeds, place, purpose)
+
+
+def replicas(
+    network: Callable[[], nn.Module], heads: Heads, seeds: Sequence[int], place: Place, purpose: str
+) -> Replicas:
+    """The same of networks that a function makes out of torch's random numbers."""
     modules: list[nn.Module] = []
     for seed in seeds:
         with seeded(seed, purpose):
-            modules.append(network(spec, stream.shape, heads.outputs))
+            modules.append(network())
     named = "" if purpose == "model" else purpose
     return Replicas(
         modules, heads, device=place.device, dtype=place.dtype, inner=place.inner, seeds=seeds, purpose=named
     )
 
 
-def heads(setting: Setting, stream: Stream) -> Heads:
+def module(setting: Setting, stream: Tasks) -> nn.Module:
+    """One network of a setting, as torch's random numbers make it."""
+    spec, own, shape, width = setting.model, setting.learner, stream.shape, stream.width
+    if not isinstance(own, AclSpec | PnnSpec | HatSpec):
+        return network(spec, shape, heads(setting, stream).outputs)
+    assert isinstance(spec, AlexNetSpec)  # which a setting sees to
+    widths = [*spec.widths, spec.latent]
+    match own:
+        case PnnSpec():
+            return pnn_network(shape, len(stream.tasks), width, channels=spec.channels, widths=widths)
+        case HatSpec():
+            return HatNetwork(width, shape=shape, channels=spec.channels, widths=widths, steepest=own.steepest)
+        case AclSpec():
+            options = {"private_width": own.private_width, "head_units": own.head_units}
+            return acl_network(shape, width, latent=spec.latent, widths=spec.widths, channels=spec.channels, **options)
+
+
+def heads(setting: Setting, stream: Tasks) -> Heads:
+    """Which columns of the output layer belong to a task."""
+    if isinstance(setting.learner, AclSpec) and isinstance(setting.model, AlexNetSpec):
+        return Heads(stream.width, extra=2 * setting.model.latent)
+    if isinstance(setting.learner, HatSpec):
+        return Heads(stream.width)  # the task's own
     choice = setting.model.heads
     masked = choice == "masked" or (choice == "auto" and setting.stream.scenario == "split")
     return Heads(stream.width, len(stream.tasks), masked=masked)

@@ -16,7 +16,7 @@ Key = tuple[int, torch.Size, torch.Size | None, Hashable]
 
 
 @runtime_checkable
-class Step(Protocol):
+class Capturable(Protocol):
     """What may be captured: the host prepares, then the device advances and never waits for the host."""
 
     def __call__(self, batch: Batch, unlabelled: Unlabelled | None = None) -> Metrics:
@@ -40,7 +40,7 @@ class Step(Protocol):
         ...
 
 
-def fastest(step: Step) -> Advance:
+def fastest(step: Capturable) -> Advance:
     """The step itself, or on a GPU its graphs."""
     return Captured(step) if step.networks()[0].theta.is_cuda else step
 
@@ -74,7 +74,7 @@ class Captured:
     number of constraints they contain.
     """
 
-    def __init__(self, step: Step) -> None:
+    def __init__(self, step: Capturable) -> None:
         self.step = step
         self.seen: set[Key] = set()
         self.recordings: dict[Key, Recording] = {}

@@ -22,6 +22,7 @@ from rich.table import Table
 from torch import Tensor
 
 from gradcast.core import Metrics
+from gradcast.loop import Extent, Position
 from gradcast.report import number, verdicts
 from gradcast.result import RowResult
 
@@ -76,11 +77,12 @@ class ProgressDisplay:
 
         return moved
 
-    def row(self, label: str, steps: int, done: int = 0) -> "RowProgress":
+    def row(self, label: str, extent: Extent, groups: int = 1, start: Position | None = None) -> "RowProgress":
         """A bar for a row; one that goes on says so."""
-        if done:
-            self.console.print(f"[dim]{escape(label)}: goes on after step {done}")
-        return RowProgress(self.progress, self.progress.add_task(escape(label), total=steps, completed=done, note=""))
+        if start is not None:
+            self.console.print(f"[dim]{escape(label)}: goes on after step {start.steps}")
+        bar = self.progress.add_task(escape(label), total=groups * extent.steps, note="")
+        return RowProgress(self.progress, bar, extent)
 
     def skipped(self, label: str) -> None:
         """Say that the row needs no run."""
@@ -90,16 +92,28 @@ class ProgressDisplay:
 class RowProgress:
     """Hears of one row's steps."""
 
-    def __init__(self, progress: Progress, bar: TaskID) -> None:
-        self.progress, self.bar = progress, bar
+    def __init__(self, progress: Progress, bar: TaskID, extent: Extent) -> None:
+        self.progress, self.bar, self.extent = progress, bar, extent
+        self.done, self.group = 0, 0
+
+    def begin(self, group: int, position: Position) -> None:
+        """This group of seeds goes on from there."""
+        self.group, self.done = group, position.batches
+        self.progress.update(self.bar, completed=self._before(position.task) + self.done)
 
     def stepped(self, step: int, task: int, metrics: Metrics) -> None:
         """Move the bar."""
-        self.progress.update(self.bar, advance=1, note=f"task {task + 1}")
+        epoch = f", epoch {self.done // self.extent.epoch + 1}" if self.extent.epoch else ""
+        self.done += 1
+        self.progress.update(self.bar, completed=self._before(task) + self.done, note=f"task {task + 1}{epoch}")
 
     def trained(self, task: int) -> None:
-        """Say what the wait is for."""
-        self.progress.update(self.bar, note="evaluating")
+        """Say what the wait is for; a task may be over before its last epoch."""
+        self.done = 0
+        self.progress.update(self.bar, completed=self._before(task + 1), note="evaluating")
+
+    def _before(self, task: int) -> int:
+        return self.group * self.extent.steps + self.extent.before(task)
 
     def evaluated(self, tasks_done: int, accuracy: Tensor) -> None:
         """Show the mean accuracy over the tasks seen."""

@@ -4,19 +4,18 @@ import torch
 from torch import nn
 
 from gradcast import build
+from gradcast.epochs.curriculum import Tasks
 from gradcast.errors import GradcastError
 from gradcast.learners.named import AgemSpec, DclSpec, GemSpec
-from gradcast.models import network
 from gradcast.networks.featured import Featured
 from gradcast.signals.named import ContrastiveSpec, NoSignalSpec, RotationSpec, views
 from gradcast.spec import Setting
-from gradcast.streams.stream import Stream
 
 
-def check(setting: Setting, stream: Stream) -> None:
+def check(setting: Setting, stream: Tasks) -> None:
     """Raise where stream, network, learner and signal of a row do not fit."""
     outputs = build.heads(setting, stream).outputs
-    made = network(setting.model, stream.shape, outputs)
+    made = build.module(setting, stream)
     if any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in made.modules()):
         _check_batches(setting, stream)
     if isinstance(setting.learner, AgemSpec) and setting.learner.memory < stream.width:
@@ -35,7 +34,7 @@ def check(setting: Setting, stream: Stream) -> None:
         Featured(made, outputs).check(torch.rand(2, *stream.shape, generator=torch.Generator().manual_seed(0)))
 
 
-def _check_batches(setting: Setting, stream: Stream) -> None:
+def _check_batches(setting: Setting, stream: Tasks) -> None:
     """BatchNorm cannot normalise a single image."""
     batch, policy, learner = setting.stream.batch, setting.policy, setting.learner
     counts = map(stream.count, range(len(stream.tasks)))

@@ -1,4 +1,4 @@
-"""The only loop: a stream, step by step, with an evaluation of all tasks before it and after each task."""
+"""The loop: a stream, step by step, with an evaluation of all tasks before it and after each task."""
 
 import warnings
 from collections.abc import Iterator, Sequence
@@ -51,6 +51,51 @@ class Position:
     steps: int = 0  # in all
 
 
+@dataclass(frozen=True)
+class Extent:
+    """How long a run is, at most."""
+
+    batches: tuple[int, ...]  # of every task
+    epoch: int | None = None  # batches of one of its epochs, where a task may end after any of them
+
+    @property
+    def steps(self) -> int:
+        """In all."""
+        return sum(self.batches)
+
+    def before(self, task: int) -> int:
+        """Steps that lie before a task."""
+        return sum(self.batches[:task])
+
+
+@runtime_checkable
+class Training(Protocol):
+    """What a run knows of a loop: R seeds that train together, whichever way."""
+
+    @property
+    def seeds(self) -> Sequence[int]:
+        """Whose replicas they are."""
+        ...
+
+    @property
+    def extent(self) -> Extent:
+        """How long it takes."""
+        ...
+
+    @property
+    def parts(self) -> dict[str, object]:
+        """What a checkpoint has to remember."""
+        ...
+
+    def run(self, observers: Sequence["Observer"], keeper: "Keeper | None" = None) -> None:
+        """Train on all tasks in order, from where the keeper says."""
+        ...
+
+    def state(self) -> dict[str, Tensor]:
+        """All that was learned, by names, one row a replica."""
+        ...
+
+
 @runtime_checkable
 class Keeper(Protocol):
     """Who keeps what a run would need to go on later."""
@@ -80,6 +125,22 @@ class Loop:
     epochs: int
     draws: Draws | None = None
     average: Average | None = None  # evaluated and kept in place of the weights themselves
+
+    @property
+    def extent(self) -> Extent:
+        """Every batch of every task."""
+        tasks = range(len(self.stream.tasks))
+        return Extent(tuple(self.epochs * -(-self.stream.count(task) // self.batch) for task in tasks))
+
+    @property
+    def parts(self) -> dict[str, object]:
+        """Step, draws and average."""
+        return {"step": self.step, "draws": self.draws, "average": self.average}
+
+    def state(self) -> dict[str, Tensor]:
+        """Of the model, as it is evaluated, and of the signal."""
+        with self.shown():
+            return {name: rows.clone() for name, rows in self.step.state().items()}
 
     def run(self, observers: Sequence[Observer], keeper: Keeper | None = None) -> None:
         """Train on all tasks once in order, from where the keeper says."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from gradcast import build, environment, specfile
+from gradcast import environment, specfile
 from gradcast.checkpoint.attempt import Attempt
 from gradcast.checkpoint.keeper import Checkpoints, Safety
 from gradcast.checkpoint.stop import Stop
@@ -23,14 +23,15 @@ from gradcast.data.own import pixels
 from gradcast.errors import GradcastError, told
 from gradcast.feasible import check
 from gradcast.grouping import together
-from gradcast.loop import Loop, Observer, Position
+from gradcast.loop import Position
 from gradcast.recorder import Recorder
 from gradcast.report import write_report
 from gradcast.result import RowResult, read
-from gradcast.shared import Display, Shared
+from gradcast.shared import Display, RowObserver, Shared
 from gradcast.signals.named import NoSignalSpec
 from gradcast.spec import Row, Spec
 from gradcast.store import RunDirectory, to_json, write_text
+from gradcast.streams.stream import Stream
 from gradcast.trackers import Tracker
 
 
@@ -62,9 +63,11 @@ def run(
     content = [shared.content(row.setting) for row in spec.rows]  # bad data shows before anything is written
     with _enough_memory(len(spec.seeds)):
         for row in spec.rows:
-            check(row.setting, shared.stream(row.setting)[0])
+            check(row.setting, shared.tasks(row.setting))
     _warn_of_idle_signals(spec, shared)
     safety, stop = safety or Safety(), Stop()
+    if safety.on_nan == "skip" and spec.rows[0].setting.schedule is not None:
+        raise GradcastError("--on-nan skip undoes steps of a single pass; leave it out where there is a [schedule]")
     if safety.start == "resume":
         _need_checkpoint(RunDirectory.named(Path(out), spec, json.dumps(content)), spec)
     directory = RunDirectory.create(Path(out), spec, json.dumps(content))
@@ -99,10 +102,13 @@ def _need_checkpoint(directory: RunDirectory, spec: Spec) -> None:
 def _warn_of_idle_signals(spec: Spec, shared: Shared) -> None:
     """A short stream may end before its signal begins: every row is then the base."""
     for setting in (row.setting for row in spec.rows if not isinstance(row.setting.signal, NoSignalSpec)):
-        steps = shared.stream(setting)[0].length(setting.stream.batch, setting.stream.epochs)
+        tasks = shared.tasks(setting)
+        what, steps = "an epoch", -(-tasks.count(0) // setting.stream.batch)  # where an epoch's batches count
+        if isinstance(tasks, Stream):
+            what, steps = "the stream", tasks.length(setting.stream.batch, setting.stream.epochs)
         if setting.policy.start >= steps:
             warnings.warn(
-                f"the stream has {steps} steps and policy.start is {setting.policy.start}: no unlabelled image is "
+                f"{what} has {steps} steps and policy.start is {setting.policy.start}: no unlabelled image is "
                 "used; lower policy.start to see the signal act",
                 stacklevel=3,
             )
@@ -135,42 +141,42 @@ def train(
 ) -> None:
     """One row, as many seeds at once as memory holds, recorded as it goes, from where an earlier attempt stopped."""
     safety, stop, folder, place = safety or Safety(), stop or Stop(), directory.path / row.name, shared.place
-    stream, evaluator = shared.stream(row.setting)
+    tasks, skips = shared.tasks(row.setting), safety.on_nan == "skip"
     attempt = None if safety.start == "fresh" else Attempt.earlier(directory, row.name, spec.seeds)
     with _enough_memory(len(spec.seeds)):
-        groups = together(row.setting, stream, spec.seeds, place) if attempt is None else attempt.groups
+        groups = together(row.setting, tasks, spec.seeds, place) if attempt is None else attempt.groups
         left = [group for group in groups if attempt is None or not directory.trained(row.name, group)]
-        loops = (build.loop(row.setting, stream, evaluator, shared.pool(row.setting), group, place) for group in left)
+        loops = (shared.loop(row.setting, group, skips=skips) for group in left)
         ready = list(islice(loops, 1))
     attempt = attempt or Attempt.begin(directory, row.name, groups)
-    directory.stream(row.name, {**stream.describe(), **shared.content(row.setting)})
-    facts, watch = environment.describe(place.device), attempt.watch()
-    steps, observers = stream.length(row.setting.stream.batch, row.setting.stream.epochs), list[Observer]([watch])
+    directory.stream(row.name, {**tasks.describe(), **shared.content(row.setting)})
+    facts, watch, shown = environment.describe(place.device), attempt.watch(), list[RowObserver]()
     for index, group in enumerate(left, len(groups) - len(left)):
         loop = ready.pop() if ready else next(loops)  # nothing else holds it: the next group needs the memory
         recorder = Recorder(directory, row.name, loop.seeds, trackers)
-        parts = {"step": loop.step, "draws": loop.draws, "average": loop.average, "recorder": recorder, "watch": watch}
+        parts = {**loop.parts, "recorder": recorder, "watch": watch}
         keeper = Checkpoints(
             folder, safety, stop, seeds=group, parts=parts, log=recorder, facts=facts, device=place.device
         )
         if keeper.position is None:
             directory.clear(row.name, loop.seeds)
-        loop.step.skips = safety.on_nan == "skip"
-        if shared.display is not None and len(observers) == 1:
-            done = index * steps + (keeper.position or Position()).steps
-            observers.append(shared.display.row(row.label, len(groups) * steps, done))
+        if shared.display is not None and not shown:
+            shown.append(shared.display.row(row.label, loop.extent, len(groups), keeper.position))
+        for observer in shown:
+            observer.begin(index, keeper.position or Position())
         try:
             with _enough_memory(len(loop.seeds)):
-                loop.run([recorder, *observers], keeper)
+                loop.run([recorder, watch, *shown], keeper)
             recorder.close()
         finally:
             recorder.flush()
             keeper.close()
-        with loop.shown():
-            for replica, seed in enumerate(loop.seeds):
-                directory.weights(row.name, seed, _weights(loop, replica))
+        for replica, seed in enumerate(loop.seeds):
+            directory.weights(row.name, seed, {name: rows[replica].clone() for name, rows in loop.state().items()})
         attempt.group_done(folder, watch)
-    images = len(spec.seeds) * row.setting.stream.epochs * sum(map(stream.count, range(len(stream.tasks))))
+    images = None  # where a task ends when it has learned enough
+    if isinstance(tasks, Stream):
+        images = len(spec.seeds) * row.setting.stream.epochs * sum(map(tasks.count, range(len(tasks.tasks))))
     time_taken = {"started": attempt.started, "seeds_at_once": len(groups[0])} | watch.as_dict(images)
     directory.finish(row.name, facts | {"time": time_taken})
     attempt.finish(folder)
@@ -191,11 +197,3 @@ def _enough_memory(seeds: int) -> Iterator[None]:
             f"there is not enough memory for {seeds} seeds of this size ({text}); train fewer seeds, or lower "
             "learner.memory, model.hidden or policy.batch"
         ) from None
-
-
-def _weights(loop: Loop, replica: int) -> dict[str, torch.Tensor]:
-    model, signal = loop.step.model, loop.step.signal
-    named = model.parameters(model.theta) | model.buffers
-    weights = {f"model.{name}": value[replica].clone() for name, value in named.items()}
-    learned = {} if signal is None else signal.state()
-    return weights | {f"signal.{name}": value[replica].clone() for name, value in learned.items()}

@@ -1,18 +1,29 @@
 """What the rows of a run have in common: streams, test sets and pools, made once for all that use the same."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from gradcast import build, models
 from gradcast.data.images import Pixels, Source
 from gradcast.data.load import Shelf
 from gradcast.environment import Place
+from gradcast.epochs import scheduled
+from gradcast.epochs.curriculum import Curriculum, Tasks
 from gradcast.evaluate import Evaluator
-from gradcast.loop import Observer
+from gradcast.loop import Extent, Observer, Position, Training
 from gradcast.signals.named import NoSignalSpec
 from gradcast.spec import Setting
 from gradcast.streams.pool import Pool
 from gradcast.streams.stream import Stream
+
+
+@runtime_checkable
+class RowObserver(Observer, Protocol):
+    """Shows one row."""
+
+    def begin(self, group: int, position: Position) -> None:
+        """A group of seeds begins, or goes on from there."""
+        ...
 
 
 @runtime_checkable
@@ -23,8 +34,8 @@ class Display(Protocol):
         """A long loop before training."""
         ...
 
-    def row(self, label: str, steps: int, done: int = 0) -> Observer:
-        """A row begins, or goes on after so many steps; the observer hears of its steps."""
+    def row(self, label: str, extent: Extent, groups: int = 1, start: Position | None = None) -> "RowObserver":
+        """A row of so many groups of seeds begins, or goes on from there; the observer hears of its steps."""
         ...
 
     def skipped(self, label: str) -> None:
@@ -45,6 +56,7 @@ class Shared:
     ) -> None:
         self.place, self.shelf, self.source, self.images, self.display = place, shelf, source, images, display
         self._streams: dict[str, tuple[Stream, Evaluator]] = {}
+        self._curricula: dict[str, Curriculum] = {}
         self._pools: dict[str, Pool] = {}
 
     def stream(self, setting: Setting) -> tuple[Stream, Evaluator]:
@@ -58,21 +70,39 @@ class Shared:
             self._streams[key] = stream, evaluator
         return self._streams[key]
 
+    def tasks(self, setting: Setting) -> Tasks:
+        """What a row trains on: a stream that all seeds share or, with a schedule, tasks of each seed's own."""
+        if setting.schedule is None:
+            return self.stream(setting)[0]
+        key = setting.stream.model_dump_json() + setting.schedule.model_dump_json()
+        if key not in self._curricula:
+            self._curricula[key] = build.curriculum(setting.stream, setting.schedule, self.shelf, self.source)
+        return self._curricula[key]
+
+    def loop(self, setting: Setting, seeds: Sequence[int], *, skips: bool = False) -> Training:
+        """Everything one row needs, for these seeds; ``skips``: steps that are not finite are undone."""
+        tasks, pool = self.tasks(setting), self.pool(setting)
+        if isinstance(tasks, Curriculum):
+            return scheduled.loop(setting, tasks, pool, seeds, self.place)
+        made = build.loop(setting, tasks, self.stream(setting)[1], pool, seeds, self.place)
+        made.step.skips = skips
+        return made
+
     def content(self, setting: Setting) -> dict[str, str]:
         """Which data, weights and code of others a row uses, by digests of them."""
         pool = self.pool(setting)
-        found = {"source": self.stream(setting)[0].content} | ({} if pool is None else {"pool": pool.content})
+        found = {"source": self.tasks(setting).content} | ({} if pool is None else {"pool": pool.content})
         return found | models.content(setting.model)
 
     def pool(self, setting: Setting) -> Pool | None:
         """The pool, where the setting uses one."""
-        stream, _ = self.stream(setting)
+        tasks = self.tasks(setting)
         if isinstance(setting.signal, NoSignalSpec) or setting.policy.p == 0:
             return None
         key = setting.pool.model_dump_json() + setting.stream.model_dump_json()
         if key not in self._pools:
             seed = setting.stream.data_seed
             self._pools[key] = build.pool(
-                setting.pool, stream, self.shelf, self.place, data_seed=seed, images=self.images
+                setting.pool, tasks, self.shelf, self.place, data_seed=seed, images=self.images
             )
         return self._pools[key]

@@ -56,6 +56,14 @@ class Step:
         if self.signal is not None and unlabelled is not None:
             self.signal.prepare(unlabelled)
 
+    def state(self) -> dict[str, Tensor]:
+        """Weights and buffers of the model and of what the signal learned, one row a replica."""
+        model = self.model.parameters(self.model.theta) | self.model.buffers
+        learned = {} if self.signal is None else self.signal.state()
+        return {f"model.{name}": value for name, value in model.items()} | {
+            f"signal.{name}": value for name, value in learned.items()
+        }
+
     def kind(self, batch: Batch) -> Hashable:
         """What else than task and sizes decides which operations a step consists of."""
         return self.learner.replay() is None, self.sgd is None or self.sgd.astray is None

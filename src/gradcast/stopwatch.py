@@ -41,15 +41,16 @@ class Stopwatch:
         """An evaluation's time does not."""
         self.mark = time.perf_counter()
 
-    def as_dict(self, labelled_images: int) -> dict[str, object]:
-        """Seconds in all, of training and of each task, milliseconds an image and, on a GPU, its peak memory."""
+    def as_dict(self, labelled_images: int | None) -> dict[str, object]:
+        """Seconds in all, of training, of each task; milliseconds an image, if counted; peak memory of a GPU."""
         training = sum(self.tasks.values())
         found: dict[str, object] = {
             "seconds": round(time.perf_counter() - self.begun, 3),
             "training_seconds": round(training, 3),
             "task_seconds": [round(seconds, 3) for seconds in self.tasks.values()],
-            "ms_per_labelled_image": round(1000 * training / labelled_images, 4),
         }
+        if labelled_images is not None:
+            found["ms_per_labelled_image"] = round(1000 * training / labelled_images, 4)
         if torch.cuda.is_available():
             found["peak_gpu_memory_mb"] = torch.cuda.max_memory_allocated() >> 20
         return found

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from gradcast.acl.learner import Acl
 from gradcast.acl.settings import AclSettings
 from gradcast.core import Batch, Signal
+from gradcast.environment import Place
 from gradcast.gradients.learner import GradientLearner
 from gradcast.networks.acl import AclNetwork, Head, Private
 from gradcast.randomness import seeded
@@ -37,7 +38,7 @@ def learner(
     dropout: float = 0.0,
 ) -> Acl:
     """In float64."""
-    return Acl(lambda: network(dropout), seeds, settings, signal, policy, device=CPU, dtype=torch.float64)
+    return Acl(lambda: network(dropout), seeds, settings, signal, policy, place=Place(CPU, torch.float64))
 
 
 def predicted(seeds: Sequence[int] = (3, 4), **options: object) -> Callable[[Replicas], Signal]:

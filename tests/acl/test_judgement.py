@@ -1,7 +1,7 @@
 import torch
 
 from gradcast.acl.judgement import Judgement
-from gradcast.capture import Step
+from gradcast.capture import Capturable
 from tests.acl.scene import LATENT, batch, learner
 
 LR = torch.tensor([0.1, 0.0], dtype=torch.float64)
@@ -10,7 +10,7 @@ LR = torch.tensor([0.1, 0.0], dtype=torch.float64)
 def test_noise_and_rates_keep_their_place_and_follow_the_name() -> None:
     acl = learner()
     own = Judgement(acl.model, acl.discriminator, 1.0)
-    assert isinstance(own, Step)
+    assert isinstance(own, Capturable)
     own.at("a", LR)
     own.prepare(batch(0), None)
     noise, first, rates = own.noise[5], own.noise[5].clone(), own.lr

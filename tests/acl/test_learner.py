@@ -11,6 +11,7 @@ from gradcast.acl.losses import orthogonality
 from gradcast.acl.settings import AclSettings
 from gradcast.checkpoint.state import pack, restore
 from gradcast.core import Signal, Unlabelled
+from gradcast.environment import Place
 from gradcast.epochs.core import EpochLearner, Moment
 from gradcast.errors import GradcastError
 from gradcast.gradients.learner import GradientLearner
@@ -131,7 +132,7 @@ def test_the_reference_restart_stands_still_until_each_optimizer_is_renewed() ->
 
 
 def teacher(model: Replicas) -> Replicas:
-    return replicas(lambda: network(0.5), [8, 9], device=CPU, dtype=torch.float64)
+    return replicas(lambda: network(0.5), [8, 9], Place(CPU, torch.float64))
 
 
 SIGNALS: dict[str, Callable[[Replicas], Signal]] = {

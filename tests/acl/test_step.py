@@ -1,7 +1,5 @@
 """One labelled batch against plain modules, torch's own optimizers and autograd."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 from torch import Tensor, nn
@@ -159,7 +157,7 @@ def stepped(acl: Acl, pool: Tensor | None, used: Tensor = ALL) -> Tensor:
 
 
 def test_an_unlabelled_batch_of_another_size_is_not_used_unless_the_private_module_sees_it_too() -> None:
-    settings = replace(SETTINGS, private_input="unlabelled")
+    settings = SETTINGS.model_copy(update={"private_input": "unlabelled"})
     without = stepped(learner(settings=SETTINGS, signal=predicted()), None)
     assert torch.equal(stepped(learner(settings=SETTINGS, signal=predicted()), images(7, size=4)), without)
     assert not torch.allclose(stepped(learner(settings=settings, signal=predicted()), images(7, size=4)), without)
@@ -167,7 +165,7 @@ def test_an_unlabelled_batch_of_another_size_is_not_used_unless_the_private_modu
 
 def test_private_features_of_labelled_and_of_unlabelled_images_differ() -> None:
     found = [
-        stepped(learner(settings=replace(SETTINGS, private_input=which), signal=predicted()), images(7))  # type: ignore
+        stepped(learner(settings=SETTINGS.model_copy(update={"private_input": which}), signal=predicted()), images(7))
         for which in ("labelled", "unlabelled")
     ]
     assert not torch.allclose(*found)

@@ -14,6 +14,7 @@ from gradcast.core import Metrics
 from gradcast.data.cache import Cache
 from gradcast.data.load import Shelf, untracked
 from gradcast.environment import Place
+from gradcast.loop import Extent, Position
 from gradcast.run import train
 from gradcast.shared import Shared
 from gradcast.spec import Spec
@@ -46,8 +47,10 @@ class Cutting:
     def __init__(self, steps: int) -> None:
         self.left = steps
 
-    def row(self, label: str, steps: int, done: int = 0) -> "Cutting":
+    def row(self, label: str, extent: Extent, groups: int = 1, start: Position | None = None) -> "Cutting":
         return self
+
+    def begin(self, group: int, position: Position) -> None: ...
 
     def track(self, rounds: Iterable[Any], what: str, total: int) -> Iterable[Any]:
         return rounds

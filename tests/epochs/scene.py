@@ -11,6 +11,7 @@ from gradcast.acl.settings import AclSettings
 from gradcast.core import Metrics
 from gradcast.data.digits import digits
 from gradcast.data.images import Images, Source
+from gradcast.environment import Place
 from gradcast.epochs.lessons import Lessons
 from gradcast.epochs.loop import EpochLoop
 from gradcast.epochs.plateau import Plateau
@@ -34,6 +35,7 @@ from tests.acl.scene import CLASSES, LATENT, SIDE, network, predicted
 from tests.helpers import CPU
 
 POLICY = Policy(p=0.6, batch=8, start=1)
+PLACE = Place(CPU, torch.float64)
 SHORT = Schedule(epochs=2)
 SETTINGS = AclSettings(updates=2, discriminator_units=7)
 
@@ -63,8 +65,7 @@ def acl_loop(
 ) -> EpochLoop:
     """With predicted gradients; batches of 8, 8 and 8."""
     judging = Plateau(len(seeds), 0.05, patience=1)
-    place = {"device": CPU, "dtype": torch.float64}
-    acl = Acl(lambda: network(dropout), seeds, SETTINGS, predicted(seeds), POLICY, judging=judging, **place)
+    acl = Acl(lambda: network(dropout), seeds, SETTINGS, predicted(seeds), POLICY, judging=judging, place=PLACE)
     return EpochLoop(lessons(seeds), acl, schedule, supply(seeds), batch=8, lr=lr)
 
 
@@ -75,7 +76,7 @@ def residual_loop(seeds: Sequence[int] = (3, 4), schedule: Schedule = SHORT, lr:
         shared = SlimResNet18(1, LATENT, channels=1)
         return AclNetwork(shared, Private((1, SIDE, SIDE), LATENT, 4), Head(LATENT, CLASSES, 12))
 
-    acl = Acl(network, seeds, SETTINGS, device=CPU, dtype=torch.float64)
+    acl = Acl(network, seeds, SETTINGS, place=PLACE)
     return EpochLoop(lessons(seeds), acl, schedule, batch=8, lr=lr)
 
 

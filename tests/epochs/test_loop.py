@@ -11,6 +11,7 @@ from gradcast.acl.learner import Acl
 from gradcast.acl.settings import AclSettings
 from gradcast.checkpoint.state import pack, restore
 from gradcast.core import Batch, Metrics
+from gradcast.environment import Place
 from gradcast.epochs.core import Draw, Moment, Reset
 from gradcast.epochs.loop import EpochLoop
 from gradcast.epochs.schedule import Schedule
@@ -199,7 +200,7 @@ def test_divergence_names_epoch_task_and_seed() -> None:
 
 def test_two_epochs_of_two_tasks_of_digits_are_learned() -> None:
     """By all that is published but the size of the network; chance is a third."""
-    acl = Acl(lambda: network(0.1, latent=32), [0, 1], AclSettings(), device=CPU, dtype=torch.float32)
+    acl = Acl(lambda: network(0.1, latent=32), [0, 1], AclSettings(), place=Place(CPU, torch.float32))
     diary = Diary()
     EpochLoop(lessons([0, 1], each=40, dtype=torch.float32), acl, SHORT, batch=16, lr=0.1).run([diary])
     learned = torch.stack([diary.rows[task + 1][:, task] for task in range(2)])

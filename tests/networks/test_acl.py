@@ -3,6 +3,7 @@ import torch
 from torch import nn
 
 from gradcast.acl.learner import replicas
+from gradcast.environment import Place
 from gradcast.networks.acl import AclNetwork, Head, Private, acl_network
 from gradcast.networks.resnet import SlimResNet18
 from tests.helpers import CPU, flat
@@ -67,7 +68,7 @@ def test_a_residual_network_may_be_the_shared_module_and_all_is_folded() -> None
     def make() -> AclNetwork:
         return AclNetwork(SlimResNet18(2, 4), Private((3, 16, 16), 4, 2), Head(4, 3, 6))
 
-    model = replicas(make, [0, 1], device=CPU, dtype=torch.float64)
+    model = replicas(make, [0, 1], Place(CPU, torch.float64))
     x = torch.rand(2, 5, 3, 16, 16, dtype=torch.float64)
     found = model.everything(x, statistics="frozen").z
     for replica, module in enumerate(model.modules):

@@ -2,9 +2,9 @@
 
 A run of two seeds on any source of images, here without unlabelled ones::
 
-    place = {"device": torch.device("cpu"), "dtype": torch.float32}
-    lessons = Lessons(source, [0, 1], tasks=20, width=5, validation=0.15, scale=Scale(), **place)
-    learner = Acl(lambda: acl_network(source.shape, 5), [0, 1], **place)
+    place = Place(torch.device("cpu"), torch.float32)
+    lessons = Curriculum(source, range(20), 5, 0.15, Scale()).lessons([0, 1], place)
+    learner = Acl(lambda: acl_network(source.shape, 5), [0, 1], place=place)
     EpochLoop(lessons, learner, Schedule()).run(observers)
 """
 

@@ -12,6 +12,7 @@ from gradcast.acl.discriminator import Discriminator
 from gradcast.acl.settings import AclSettings
 from gradcast.acl.step import AclStep
 from gradcast.core import Batch, Metrics, Signal
+from gradcast.environment import Place
 from gradcast.epochs.core import RESET_FACTOR, Draw, Moment, Reset
 from gradcast.epochs.modules import TaskModules, made
 from gradcast.epochs.plateau import Plateau
@@ -39,15 +40,14 @@ class Acl:
         network: Callable[[], AclNetwork],
         seeds: Sequence[int],
         settings: AclSettings | None = None,
-        signal: Callable[[Replicas], Signal] | None = None,
+        signal: Callable[[Replicas], Signal | None] | None = None,
         policy: Policy | None = None,
         *,
-        device: torch.device,
-        dtype: torch.dtype,
+        place: Place,
         judging: Plateau | None = None,
     ) -> None:
         self.network, self.seeds, self.settings = network, list(seeds), settings or AclSettings()
-        self.model = replicas(network, seeds, device=device, dtype=dtype)
+        self.model = replicas(network, seeds, place)
         self.modules = TaskModules(self.model, network, seeds, shared="shared.", purpose="acl")
         self.discriminator = Discriminator(
             self.model.heads.extra // 2,
@@ -123,6 +123,10 @@ class Acl:
         """The task's own."""
         return range(task, task + 1)
 
+    def state(self) -> dict[str, Tensor]:
+        """Of model and signal, and of every task's private module and head."""
+        return self.training.update.state() | self.modules.state()
+
     def finish(self, task: int) -> None:
         """Set the task's private module and head aside."""
         self.modules.finish()
@@ -132,10 +136,11 @@ class Acl:
         return self.modules.weights_for(task)
 
 
-def replicas(
-    network: Callable[[], AclNetwork], seeds: Sequence[int], *, device: torch.device, dtype: torch.dtype
-) -> Replicas:
+def replicas(network: Callable[[], AclNetwork], seeds: Sequence[int], place: Place, purpose: str = "model") -> Replicas:
     """Stacked networks; what they say is logits, shared features, private features."""
-    modules = made(network, seeds, "acl", "model")
+    modules = made(network, seeds, "acl", purpose)
     heads = Heads(modules[0].classes, extra=2 * modules[0].latent)
-    return Replicas(modules, heads, device=device, dtype=dtype, seeds=seeds)
+    named = "" if purpose == "model" else purpose
+    return Replicas(
+        modules, heads, device=place.device, dtype=place.dtype, inner=place.inner, seeds=seeds, purpose=named
+    )

@@ -35,7 +35,7 @@ class AclStep:
         """Train on one labelled batch; ``draw`` gives the next unlabelled one or None."""
         told = [self._update(batch, draw, lr, moment.named(update)) for update in range(self.settings.updates)]
         judged = [self._judge(batch, judge_lr, moment, number) for number in range(self.settings.judgements)]
-        finite = torch.stack([each.pop("finite") for each in (*told, *judged)]).all(0)
+        finite = torch.stack([each.pop("finite") != 0 for each in (*told, *judged)]).all(0)
         return mean_over([*told, *judged]) | {"finite": finite}
 
     def _update(self, batch: Batch, draw: Draw, lr: Float[Tensor, " r"], name: str) -> Metrics:
@@ -58,5 +58,5 @@ class AclStep:
 def mean_over(updates: Sequence[Metrics]) -> Metrics:
     """Means over updates, of those that have something to say."""
     names = {name: None for update in updates for name in update}
-    found = {name: [update[name] for update in updates if name in update] for name in names}
-    return {name: torch.stack(values).double().nanmean(0) for name, values in found.items()}
+    found = {name: [update[name].double() for update in updates if name in update] for name in names}
+    return {name: torch.stack(values).nanmean(0) for name, values in found.items()}

@@ -36,7 +36,11 @@ class EpochLearner(Protocol):
     """All that the loop knows about a learner; ``which`` are replicas, as everywhere."""
 
     remembers: ClassVar[tuple[str, ...]]
-    model: Replicas
+
+    @property
+    def model(self) -> Replicas:
+        """What it trains."""
+        ...
 
     def begin(self, task: int) -> None:
         """Before the task's first step: new modules, new optimizers. Twice is as good as once."""
@@ -71,6 +75,10 @@ class EpochLearner(Protocol):
 
     def judged_by(self, task: int) -> range:
         """Tasks whose validation images decide while it trains on this one."""
+        ...
+
+    def state(self) -> dict[str, Tensor]:
+        """All that was learned, by names, one row a replica."""
         ...
 
     def finish(self, task: int) -> None:

@@ -57,21 +57,10 @@ class Lessons:
         dtype: torch.dtype,
     ) -> None:
         classes = len(source.classes)
-        if tasks * width > classes:
-            raise GradcastError(
-                f"{tasks} tasks of {width} classes need {tasks * width} classes and {source.name} has {classes}; "
-                "lower the number of tasks or of classes in each"
-            )
+        self.each, self.held = portions(source, tasks, width, validation)  # training images a class, set aside a task
         self.seeds, self.tasks, self.width, self.scale, self.dtype = list(seeds), tasks, width, scale, dtype
         self.orders = np.stack([class_order(seed, classes)[: tasks * width].reshape(tasks, width) for seed in seeds])
         self.places = [_places(images, classes) for images in (source.train, source.test)]
-        self.each = min(len(places) for places in self.places[0])  # training images of every class
-        self.held = int(validation * self.each * width)  # of every task
-        if not 0 < self.held < self.each * width:
-            raise GradcastError(
-                f"a share of {validation} of {self.each * width} images for validation leaves {self.held} to validate "
-                f"and {self.each * width - self.held} to train on; both need one or more"
-            )
         self.x = [torch.from_numpy(np.array(images.x)).to(device) for images in (source.train, source.test)]
         self._made: dict[int, tuple[Part, Part]] = {}
 
@@ -94,8 +83,12 @@ class Lessons:
 
     def epoch(self, task: int, epoch: int, size: int) -> Iterator[Batch]:
         """The task's training batches in this epoch's order; the last may be short."""
-        shuffles = [numpy_generator(seed, "epochs", task, epoch).permutation(self.count) for seed in self.seeds]
-        return self.batches(self.train(task).ordered(np.stack(shuffles)), size, again=epoch > 0)
+        return self.batches(self.shuffled(task, epoch), size, again=epoch > 0)
+
+    def shuffled(self, task: int, epoch: int) -> Part:
+        """The task's training images in this epoch's order."""
+        orders = [numpy_generator(seed, "epochs", task, epoch).permutation(self.count) for seed in self.seeds]
+        return self.train(task).ordered(np.stack(orders))
 
     def length(self, size: int) -> int:
         """Batches an epoch."""
@@ -103,9 +96,12 @@ class Lessons:
 
     def batches(self, part: Part, size: int, *, again: bool = False) -> Iterator[Batch]:
         """The images of a part as the model sees them."""
-        for start in range(0, part.y.shape[1], size):
-            cut = slice(start, start + size)
-            yield Batch(self.scale(part.x[part.index[:, cut]], self.dtype), part.y[:, cut], part.task, again)
+        return (self.batch(part, number, size, again=again) for number in range(-(-part.y.shape[1] // size)))
+
+    def batch(self, part: Part, number: int, size: int, *, again: bool = False) -> Batch:
+        """One of them."""
+        cut = slice(number * size, (number + 1) * size)
+        return Batch(self.scale(part.x[part.index[:, cut]], self.dtype), part.y[:, cut], part.task, again)
 
     def folded(self, part: Part, size: int, together: int) -> Iterator[tuple[Batch, int]]:
         """The same batches, up to so many whole ones in one, and how many those are; a short one comes alone."""
@@ -141,6 +137,24 @@ class Lessons:
         index = np.stack([np.pad(index, (0, longest - len(index))) for index, _ in rows])
         y = np.stack([np.pad(y, (0, longest - len(y)), constant_values=NOBODY) for _, y in rows])
         return Part(x, torch.from_numpy(index).to(x.device), torch.from_numpy(y).to(x.device), task)
+
+
+def portions(source: Source, tasks: int, width: int, validation: float) -> tuple[int, int]:
+    """Training images of every class, and those of every task that are set aside for validation."""
+    classes = len(source.classes)
+    if tasks * width > classes or width < 1:
+        raise GradcastError(
+            f"{tasks} tasks of {max(width, 1)} classes need {tasks * max(width, 1)} classes and {source.name} has "
+            f"{classes}; lower the number of tasks or of classes in each"
+        )
+    each = min(len(places) for places in _places(source.train, classes))
+    held = int(validation * each * width)
+    if not 0 < held < each * width:
+        raise GradcastError(
+            f"a share of {validation} of {each * width} images for validation leaves {held} to validate "
+            f"and {each * width - held} to train on; both need one or more"
+        )
+    return each, held
 
 
 def class_order(seed: int, classes: int) -> Int[np.ndarray, " classes"]:

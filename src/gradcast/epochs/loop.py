@@ -17,7 +17,7 @@ from gradcast.epochs.schedule import Schedule
 from gradcast.epochs.snapshot import Snapshot
 from gradcast.epochs.supply import Supply
 from gradcast.errors import Diverged
-from gradcast.loop import Keeper, Observer, Position
+from gradcast.loop import Extent, Keeper, Observer, Position
 
 RESET_EPOCH = 4  # after which a replica that is still at chance starts anew
 AT_ONCE = {"cpu": 64, "cuda": 512}  # images a pass of an evaluation, as far as whole batches allow
@@ -47,6 +47,26 @@ class EpochLoop:
             patience=schedule.patience,
         )
         self.best = Snapshot()
+
+    @property
+    def seeds(self) -> Sequence[int]:
+        """Whose class orders they are."""
+        return self.lessons.seeds
+
+    @property
+    def extent(self) -> Extent:
+        """A replica may stop after any epoch."""
+        epoch = self.lessons.length(self.batch)
+        return Extent((self.schedule.epochs * epoch,) * self.lessons.tasks, epoch)
+
+    @property
+    def parts(self) -> dict[str, object]:
+        """All of it."""
+        return {"loop": self}
+
+    def state(self) -> dict[str, Tensor]:
+        """What the learner learned."""
+        return self.learner.state()
 
     def run(self, observers: Sequence[Observer], keeper: Keeper | None = None) -> None:
         """Train on all tasks in order, from where the keeper says; its batches count through the task's epochs."""
@@ -88,7 +108,7 @@ class EpochLoop:
                     self._check(spoiled, task, epoch)
                     keeper.save(Position(task, epoch * size + number, count))
                 metrics = self._step(batch, lr, Moment(task, epoch, number))
-                spoiled.append(~metrics.pop("finite"))
+                spoiled.append(metrics.pop("finite") == 0)  # a graph tells numbers
                 if number == size - 1:
                     self._check(spoiled, task, epoch)
                     metrics |= self._close(task, epoch)

@@ -48,6 +48,20 @@ class TaskModules:
         whole[:, self.alone] = self.own[task]
         return whole
 
+    def state(self) -> dict[str, Tensor]:
+        """Those of every task that is over, by its number."""
+        names = [name for name in self.model.names if self.model.places[name].start >= self.alone.start]
+        return {
+            f"task-{task}.{name}": row.view(len(own), *shape)
+            for task, own in enumerate(self.own)
+            for name, row, shape in zip(
+                names,
+                own.split(self.model.sizes[-len(names) :], dim=1),
+                self.model.shapes[-len(names) :],
+                strict=True,
+            )
+        }
+
     def fresh(self, *names: str | int) -> Float[Tensor, "r p"]:
         """Weights of new networks, all of them."""
         networks = made(self.network, self.seeds, self.purpose, *names)

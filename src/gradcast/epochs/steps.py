@@ -83,6 +83,10 @@ class StepEpochs:
         """A learner that trains on all tasks is judged by all."""
         return range(self.training.learner.trains_from(task), task + 1)
 
+    def state(self) -> dict[str, Tensor]:
+        """Of model and signal, and of every task's own modules."""
+        return self.training.state() | ({} if self.modules is None else self.modules.state())
+
     def finish(self, task: int) -> None:
         """Set aside what is the task's own."""
         if self.modules is not None:

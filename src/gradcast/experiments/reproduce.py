@@ -11,7 +11,8 @@ from gradcast.errors import Diverged, GradcastError
 from gradcast.experiments.cells import Cell
 from gradcast.experiments.experiment import Experiment, Item, load
 from gradcast.experiments.outcome import Line, lines
-from gradcast.shared import Display
+from gradcast.loop import Extent, Position
+from gradcast.shared import Display, RowObserver
 from gradcast.spec import Spec
 
 QUICK_SEEDS = 2
@@ -122,9 +123,9 @@ class Named:
         """As the display does."""
         return self.display.track
 
-    def row(self, label: str, steps: int, done: int = 0) -> Any:  # noqa: ANN401 -- whatever observer the display makes
+    def row(self, label: str, extent: Extent, groups: int = 1, start: Position | None = None) -> RowObserver:
         """The row begins, under its own name."""
-        return self.display.row(self.label, steps, done)
+        return self.display.row(self.label, extent, groups, start)
 
     def skipped(self, label: str) -> None:
         """Not worth a word: tables share rows all the time."""

@@ -1,0 +1,94 @@
+"""From a specification with a schedule to the loop it means."""
+
+from collections.abc import Sequence
+
+from torch import nn
+
+from gradcast import build
+from gradcast.acl.learner import Acl, replicas
+from gradcast.core import Learner, Signal
+from gradcast.environment import Place
+from gradcast.epochs.core import EpochLearner
+from gradcast.epochs.curriculum import Curriculum
+from gradcast.epochs.joint import Joint
+from gradcast.epochs.lessons import Lessons
+from gradcast.epochs.loop import EpochLoop
+from gradcast.epochs.modules import TaskModules
+from gradcast.epochs.plateau import Plateau
+from gradcast.epochs.schedule import Schedule
+from gradcast.epochs.steps import StepEpochs
+from gradcast.epochs.supply import Supply
+from gradcast.gradients.sgd import Sgd
+from gradcast.learners.hat import Hat
+from gradcast.learners.named import AclSpec, HatSpec, JointSpec, PnnSpec
+from gradcast.learners.named import learner as named_learner
+from gradcast.learners.pnn import Pnn
+from gradcast.networks.acl import AclNetwork
+from gradcast.replicas import Replicas
+from gradcast.signals.named import signal, views
+from gradcast.spec import Setting
+from gradcast.step import Step
+from gradcast.streams.pool import Pool
+
+
+def loop(setting: Setting, curriculum: Curriculum, pool: Pool | None, seeds: Sequence[int], place: Place) -> EpochLoop:
+    """Everything one row needs, for all seeds at once."""
+    schedule = setting.schedule
+    assert schedule is not None
+    lessons = curriculum.lessons(seeds, place)
+    if isinstance(setting.learner, AclSpec):
+        own: EpochLearner = _acl(setting, setting.learner, schedule, curriculum, seeds, place)
+    else:
+        own = _stepwise(setting, curriculum, lessons, seeds, place)
+    supply = None if pool is None else Supply(pool, setting.policy, seeds, views(setting.signal))
+    return EpochLoop(lessons, own, schedule, supply, batch=setting.stream.batch, lr=setting.learner.lr)
+
+
+def _acl(
+    setting: Setting, spec: AclSpec, schedule: Schedule, curriculum: Curriculum, seeds: Sequence[int], place: Place
+) -> Acl:
+    def network() -> AclNetwork:
+        made = build.module(setting, curriculum)
+        assert isinstance(made, AclNetwork)
+        return made
+
+    def own_signal(model: Replicas) -> Signal | None:
+        return signal(setting.signal, model, seeds, spec.lr, lambda: replicas(network, seeds, place, "teacher"))
+
+    judging = Plateau(
+        len(seeds),
+        spec.discriminator_lr,
+        factor=schedule.factor,
+        smallest=schedule.smallest,
+        patience=schedule.patience,
+    )
+    return Acl(network, seeds, spec, own_signal, setting.policy, place=place, judging=judging)
+
+
+def _stepwise(
+    setting: Setting, curriculum: Curriculum, lessons: Lessons, seeds: Sequence[int], place: Place
+) -> StepEpochs:
+    spec, columns = setting.learner, build.heads(setting, curriculum)
+
+    def network() -> nn.Module:
+        return build.module(setting, curriculum)
+
+    def another(purpose: str) -> Replicas:
+        return build.replicas(network, columns, seeds, place, purpose)
+
+    model, modules = another("model"), None
+    own: Learner
+    match spec:
+        case JointSpec():
+            own = Joint(lessons, setting.stream.batch)
+        case PnnSpec():
+            own = Pnn()
+        case HatSpec():
+            modules = alone = TaskModules(model, network, seeds, shared="layers.", purpose="hat")
+            batches = lessons.length(setting.stream.batch)
+            own = Hat(batches, lambda: alone.own, steepest=spec.steepest, sparsity=spec.sparsity, clip=spec.clip)
+        case _:
+            own = named_learner(spec, len(curriculum.tasks), classes=curriculum.width, seeds=seeds)
+    found = signal(setting.signal, model, seeds, spec.lr, lambda: another("teacher"))
+    sgd = Sgd(momentum=getattr(spec, "momentum", 0.0), decay=getattr(spec, "decay", 0.0))
+    return StepEpochs(Step(model, own, spec.lr, found, setting.policy, sgd), modules)
