@@ -68,3 +68,7 @@ def test_what_is_advised_is_what_the_presets_do() -> None:
             assert setting[table][own] == tomllib.loads(f"value = {value}")["value"]
     for name in ("mnist-r-best", "mnist-p-best"):
         assert f"evaluation.average = {load(name).rows[-1].setting.evaluation.average}" == AVERAGED
+
+
+def test_networks_without_features_are_not_told_to_use_them() -> None:
+    assert advice(load("acl-digits"), rows(BASE, NOISE)) is None

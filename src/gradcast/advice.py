@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from gradcast.learners.named import OWN_NETWORKS
 from gradcast.models import MlpSpec
 from gradcast.result import RowResult
 from gradcast.signals.named import NoSignalSpec
@@ -28,6 +29,8 @@ def advice(spec: Spec, results: Sequence[RowResult]) -> str | None:
     helped = any(paired.shown > 0 for paired in compared)
     if not compared or helped or any(signal.name == "contrastive" for signal in signals.values()):
         return None
+    if spec.rows[0].setting.learner.name in OWN_NETWORKS:
+        return None  # contrastive signals need features of one network
     if isinstance(spec.rows[0].setting.model, MlpSpec):
         return f"No signal helped here, nor has any helped an MLP so far; averaged weights do: try {AVERAGED}"
     best = f"{spec.name}-best"

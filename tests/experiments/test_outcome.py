@@ -94,3 +94,10 @@ def test_json_has_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     assert facts["published"] == {"acc": 82.0}
     assert facts["against"] == "gem"
     assert facts["published_gain_is"] == "pairs"
+
+
+def test_tables_of_many_epochs_divide_backward_transfer_by_one_task_less() -> None:
+    measures = [Measures(0.7, 0.1, 0.2, 0.05, 0.15, 0.8, 0.0)]
+    assert Trained([0], measures, {}).values("bwt") == [0.05]
+    assert Trained([0], measures, {}, scheduled=True).values("bwt") == [0.1]
+    assert Trained([0], measures, {}, scheduled=True).values("acc") == [70.0]

@@ -34,10 +34,12 @@ class Trained:
     cost: dict[str, float]
     origin: str = ""  # device, version, day and commit
     source: object = None  # digest of the labelled images
+    scheduled: bool = False  # tables of many epochs a task divide transfer by one task less, and have none forward
 
     def values(self, name: str) -> list[float]:
         """A measure of every seed, as published tables give it."""
         own, scale = MEASURES[name]
+        own = own.removesuffix("_ref") if self.scheduled else own
         return [scale * getattr(measures, own) for measures in self.measures]
 
 
@@ -82,7 +84,8 @@ def trained(item: Item, seeds: Sequence[int], dtype: Arithmetic, out: Path) -> T
     measures = [result.measures[result.seeds.index(seed)] for seed, result in zip(kept, results, strict=True)]
     places = list({found[seed][0].path: found[seed][0] for seed in kept}.values())
     costs, origins = zip(*map(_environment, places), strict=True)
-    return Trained(kept, measures, costs[0], "; ".join(dict.fromkeys(origins)), content(places[0])["source"])
+    origin, source = "; ".join(dict.fromkeys(origins)), content(places[0])["source"]
+    return Trained(kept, measures, costs[0], origin, source, item.setting.schedule is not None)
 
 
 def lines(
@@ -110,7 +113,7 @@ def _line(item: Item, experiment: Experiment, own: Mapping[str, Trained | None],
     if found is None:
         state = f"not yet: {item.needs}" if item.needs else failure or "not run"
         return Line(item, {}, figures, published_gain=gain, state=state)
-    ours = {name: interval(found.values(name)) for name in MEASURES}
+    ours = {name: interval(found.values(name)) for name in MEASURES if not (found.scheduled and name == "fwt")}
     ours |= {name: Interval(value, -np.inf, np.inf, 1) for name, value in found.cost.items()}
     other = own.get(item.against) if base is not None else None
     same = other is not None and other.source == found.source
