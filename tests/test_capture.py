@@ -1,11 +1,18 @@
 """Graphs need a GPU; without one only the choice between step and graphs is tested."""
 
+from functools import cache
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from gradcast.capture import Captured, fastest
 from gradcast.core import Batch, Metrics, Signal, Unlabelled
+from gradcast.environment import Place
+from gradcast.epochs.loop import EpochLoop
 from gradcast.gradients.learner import GradientLearner
 from gradcast.gradients.length import Length
 from gradcast.heads import Heads
@@ -15,13 +22,16 @@ from gradcast.memory import TaskMemory
 from gradcast.networks import MLP, SlimResNet18
 from gradcast.randomness import seeded, torch_generator
 from gradcast.replicas import Replicas
+from gradcast.shared import Shared
 from gradcast.signals import Policy, Predicted
 from gradcast.signals.named import SIGNALS, signal, views
 from gradcast.signals.noise import Noise
 from gradcast.specfile import load
 from gradcast.step import Step
 from gradcast.streams.scale import Scale
+from tests.epochs.test_scheduled import setting as scheduled
 from tests.helpers import replicas
+from tests.test_build import SHELF
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA graphs need a GPU; run the tests on one")
 
@@ -120,3 +130,95 @@ def test_every_signal_trains_in_graphs_as_in_steps(name: str, learner: str, guar
     expected, plain = trained_with(graphs=False)
     torch.testing.assert_close(found, expected, rtol=1e-7, atol=1e-10)
     assert metrics.keys() == plain.keys()
+
+
+class Tracing(TorchDispatchMode):
+    """Writes down operations, their numbers, and where the tensors lie that were there before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made: set[int] = set()
+        self.log: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        leaves = tree_leaves((args, kwargs or {}))
+        self.log.append(f"{func} {[self._told(leaf) for leaf in leaves]}")
+        before = {leaf.untyped_storage().data_ptr() for leaf in leaves if isinstance(leaf, Tensor)} - self.made
+        found = func(*args, **(kwargs or {}))
+        places = {leaf.untyped_storage().data_ptr() for leaf in tree_leaves(found) if isinstance(leaf, Tensor)}
+        self.made |= places - before
+        return found
+
+    def _told(self, leaf: object) -> str:
+        if not isinstance(leaf, Tensor):
+            return "generator" if isinstance(leaf, torch.Generator) else repr(leaf)
+        made = leaf.untyped_storage().data_ptr() in self.made
+        return f"{tuple(leaf.shape)} {'made' if made else leaf.data_ptr()}"
+
+
+class Traced:
+    """Stands where graphs would: inputs keep their place, and every step of a kind has to be the same operations."""
+
+    def __init__(self, step: Any) -> None:
+        self.step, self.compared = step, 0
+        self.known: dict[object, tuple[Batch, Unlabelled | None, list[str]]] = {}
+
+    def __call__(self, batch: Batch, unlabelled: Unlabelled | None = None) -> Metrics:
+        self.step.prepare(batch, unlabelled)
+        key = (batch.task, batch.x.shape, None if unlabelled is None else unlabelled.x.shape, self.step.kind(batch))
+        if key not in self.known:
+            extra = None if unlabelled is None else Unlabelled(unlabelled.x.clone(), unlabelled.used.clone())
+            self.known[key] = (Batch(batch.x.clone(), batch.y.clone(), batch.task), extra, [])
+            return self.step.advance(batch, unlabelled)  # type: ignore[no-any-return]
+        own, extra, log = self.known[key]
+        own.x.copy_(batch.x), own.y.copy_(batch.y)
+        if extra is not None and unlabelled is not None:
+            extra.x.copy_(unlabelled.x), extra.used.copy_(unlabelled.used)
+        with Tracing() as tracing:
+            metrics = self.step.advance(own, extra)
+        if log:
+            assert tracing.log == log
+            self.compared += 1
+        log[:] = tracing.log
+        return metrics  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("learner", ["acl", "er", "a-gem", "joint", "pnn", "hat"])
+def test_a_step_of_many_epochs_is_always_the_same_operations_in_the_same_places(
+    learner: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a graph would replay, seen without one; rates drop and everybody starts anew in the fifth epoch."""
+    made: list[Traced] = []
+    for module in ("gradcast.epochs.steps", "gradcast.acl.step"):
+        monkeypatch.setattr(f"{module}.fastest", lambda step: (made.append(Traced(step)), made[-1])[1])
+    changes = ["schedule.epochs=6", "schedule.patience=1", "schedule.above_chance=1.0", "stream.batch=80"]
+    loop = Shared(Place(torch.device("cpu"), torch.float64), SHELF).loop(
+        scheduled(learner, *changes, "policy.batch=80", "signal.alpha=0.01"), [0]
+    )
+    loop.run([])
+    assert len(made) == (2 if learner == "acl" else 1)
+    assert all(each.compared > 10 for each in made)
+
+
+@cache
+def on_gpu() -> Shared:
+    return Shared(Place(torch.device("cuda"), torch.float64), SHELF)
+
+
+@needs_gpu
+@pytest.mark.parametrize("learner", ["acl", "finetune", "er", "a-gem", "gem", "joint", "pnn", "hat"])
+def test_many_epochs_train_in_graphs_as_in_steps(learner: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six epochs: every kind of step is captured, the rate drops, and everybody starts anew in the fifth."""
+    changes = ["schedule.epochs=6", "schedule.patience=1", "schedule.above_chance=1.0", "stream.batch=80"]
+    own = scheduled(learner, *changes, "policy.batch=80", "signal.alpha=0.01")
+
+    def trained() -> Tensor:
+        loop = on_gpu().loop(own, [0, 1])
+        assert isinstance(loop, EpochLoop)
+        loop.run([])
+        return torch.cat([loop.learner.weights_for(task) for task in range(2)])
+
+    found = trained()
+    for module in ("gradcast.epochs.steps", "gradcast.acl.step"):
+        monkeypatch.setattr(f"{module}.fastest", lambda step: step)
+    torch.testing.assert_close(found, trained(), rtol=1e-6, atol=1e-9)

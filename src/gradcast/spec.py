@@ -125,8 +125,8 @@ class EvaluationSpec(Table):
     """How accuracy is counted."""
 
     drop_last: bool = False  # the published code never looks at a test set's last image and counts it as wrong
-    # Steps over which weights are averaged for evaluation; 1: as they are, which names of runs do not mention.
-    average: Positive = Field(1, exclude_if=lambda steps: steps == 1)
+    average: Positive = 1  # steps over which weights are averaged for evaluation; 1: as they are
+    unsaid: ClassVar[tuple[str, ...]] = ("average",)
 
 
 PoolSpec = Annotated[PatchesSpec | FolderSpec | DatasetPoolSpec | CallersPoolSpec, Field(discriminator="name")]
@@ -221,7 +221,9 @@ def _with_schedule(setting: Setting) -> str | None:
         "a [schedule] shows all images as they are: leave stream.samples, stream.ratio and stream.augment out": (
             (stream.samples, stream.ratio, stream.augment) != ("all", 1.0, [])
         ),
-        "a [schedule] tests on all images: leave evaluation.drop_last out": setting.evaluation.drop_last,
+        "a [schedule] tests on all images, with the weights of the best epoch: leave [evaluation] out": (
+            setting.evaluation != EvaluationSpec()
+        ),
         "in a [schedule] signals join the labelled gradient: set policy.update=joint": policy.update != "joint",
         "signal.optimizer = 'adam' cannot start anew seed by seed, as a [schedule] asks: set signal.optimizer=sgd": (
             isinstance(signal, PredictedSpec) and signal.optimizer == "adam"

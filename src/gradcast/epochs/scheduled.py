@@ -53,7 +53,10 @@ def _acl(
         return made
 
     def own_signal(model: Replicas) -> Signal | None:
-        return signal(setting.signal, model, seeds, spec.lr, lambda: replicas(network, seeds, place, "teacher"))
+        def teacher() -> Replicas:
+            return replicas(network, seeds, place, "teacher")
+
+        return signal(setting.signal, model, seeds, spec.lr, teacher, curriculum.scale)
 
     judging = Plateau(
         len(seeds),
@@ -89,6 +92,6 @@ def _stepwise(
             own = Hat(batches, lambda: alone.own, steepest=spec.steepest, sparsity=spec.sparsity, clip=spec.clip)
         case _:
             own = named_learner(spec, len(curriculum.tasks), classes=curriculum.width, seeds=seeds)
-    found = signal(setting.signal, model, seeds, spec.lr, lambda: another("teacher"))
+    found = signal(setting.signal, model, seeds, spec.lr, lambda: another("teacher"), curriculum.scale)
     sgd = Sgd(momentum=getattr(spec, "momentum", 0.0), decay=getattr(spec, "decay", 0.0))
     return StepEpochs(Step(model, own, spec.lr, found, setting.policy, sgd), modules)

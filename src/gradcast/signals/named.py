@@ -101,8 +101,8 @@ class ContrastiveSpec(Table):
     temperature: Rate = 0.2
     head: list[Positive] = [128, 64]  # widths of the projection head
     augment: list[AugmentationName] = ["resized-crop", "flip", "jitter"]  # what makes a view
-    # Whether labelled and replayed images are shown too, views of one class as partners; runs without it do not say so.
-    labelled: bool = Field(False, exclude_if=lambda joined: not joined)
+    labelled: bool = False  # whether labelled and replayed images are shown too, views of one class as partners
+    unsaid: ClassVar[tuple[str, ...]] = ("labelled",)
 
 
 class DistilSpec(Table):
