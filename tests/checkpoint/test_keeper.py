@@ -11,7 +11,7 @@ from gradcast.checkpoint import file, keeper
 from gradcast.checkpoint.keeper import Safety
 from gradcast.checkpoint.stop import Stop
 from gradcast.errors import GradcastError, Stopped
-from gradcast.learners.named import LEARNERS
+from gradcast.learners.named import LEARNERS, SCHEDULED
 from gradcast.signals.named import SIGNALS
 from gradcast.spec import Spec
 from tests.checkpoint.scene import ROW, STEPS, Scene, tiny

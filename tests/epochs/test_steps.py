@@ -1,13 +1,21 @@
 import torch
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from gradcast.class_memory import ClassMemory
 from gradcast.core import Batch
 from gradcast.epochs.core import EpochLearner, Moment
 from gradcast.epochs.steps import StepEpochs
 from gradcast.gradients.sgd import Sgd
+from gradcast.heads import Heads
+from gradcast.learners.agem import Agem
+from gradcast.learners.er import Er
 from gradcast.learners.finetune import Finetune
 from gradcast.replicas import Replicas
+from gradcast.reservoir import Reservoir
 from gradcast.step import Step
+from tests.acl.scene import CLASSES, SIDE
+from tests.epochs.scene import lessons
 from tests.helpers import batch, flat, replicas
 from tests.test_replicas import own_module
 
@@ -73,3 +81,61 @@ def test_a_restart_goes_back_to_the_tasks_beginning() -> None:
     learner.renew(which)
     train(batch(model, seed=2))
     assert not torch.equal(model.theta[0], start[0])
+
+
+def test_memories_take_a_tasks_images_in_its_first_epoch_each_once() -> None:
+    own = lessons((3, 4))
+    model = replicas(2, sizes=(SIDE * SIDE, 2 * CLASSES), heads=Heads(CLASSES, 2, masked=True))
+    er = Er(Reservoir(100, [3, 4]), 5)
+    learner = StepEpochs(Step(model, er, 0.0))
+    for task in range(2):
+        learner.begin(task)
+        for epoch in range(3):
+            for number, data in enumerate(own.epoch(task, epoch, 8)):
+                learner.step(data, lambda: None, LR, Moment(task, epoch, number))
+    assert er.memory.seen == 2 * own.count
+    assert er.memory.filled is not None
+    _, _, tasks = er.memory.filled
+    assert tasks.sum(1).tolist() == [own.count] * 2
+
+
+def test_replayed_images_join_the_mean_and_what_opposes_earlier_tasks_is_taken_from_the_gradient() -> None:
+    """ER and A-GEM with momentum, by hand: one replica, what was drawn, torch's own optimizer."""
+    for kind in ("er", "a-gem"):
+        heads = Heads(CLASSES, 2, masked=True)
+        model = replicas(1, sizes=(SIDE * SIDE, 7, 2 * CLASSES), heads=heads)
+        own, rates = lessons((3,)), torch.tensor([0.05], dtype=torch.float64)
+        er, agem = Er(Reservoir(100, [3]), 5), Agem(ClassMemory(2, 12, classes=CLASSES, seeds=[3]), 8)
+        inner = er if kind == "er" else agem
+        learner = StepEpochs(Step(model, inner, 0.0, sgd=Sgd(momentum=0.9)))
+        learner.begin(0)
+        for data in own.epoch(0, 0, 8):
+            learner.step(data, lambda: None, rates, Moment(0, 0, 0))
+        learner.begin(1)
+        alone = own_module(model, 0)
+        optimizer, projected = torch.optim.SGD(alone.parameters(), lr=0.05, momentum=0.9), 0
+        for number, data in enumerate(own.epoch(1, 0, 8)):
+            learner.step(data, lambda: None, rates, Moment(1, 0, number))
+            drawn = inner.drawn
+            assert drawn is not None
+
+            def loss(x: Tensor, y: Tensor, tasks: Tensor, alone: nn.Module = alone) -> Tensor:
+                columns = alone(x).unflatten(1, (2, CLASSES))
+                return cross_entropy(columns[torch.arange(len(y)), tasks], y, reduction="none")
+
+            optimizer.zero_grad()
+            now = loss(data.x[0], data.y[0], torch.ones_like(data.y[0]))
+            then = loss(drawn.x[0], drawn.y[0], drawn.tasks[0])
+            if kind == "er":
+                torch.cat([now, then]).mean().backward()
+            else:
+                weights = list(alone.parameters())
+                found = [torch.autograd.grad(part.mean(), weights) for part in (now, then)]
+                g, ref = (torch.cat([part.flatten() for part in parts]) for parts in found)
+                if g @ ref < 0:
+                    g, projected = g - (g @ ref) / (ref @ ref) * ref, projected + 1
+                for weight, part in zip(weights, g.split([w.numel() for w in weights]), strict=True):
+                    weight.grad = part.view_as(weight)
+            optimizer.step()
+        torch.testing.assert_close(model.theta[0], flat(alone), rtol=1e-9, atol=1e-11)
+        assert kind == "er" or projected > 0
