@@ -211,9 +211,7 @@ def _without_schedule(setting: Setting) -> str | None:
 
 def _with_schedule(setting: Setting) -> str | None:
     """What does not work there."""
-    stream, policy, learner, signal = setting.stream, setting.policy, setting.learner, setting.signal
-    own = learner.name in OWN_NETWORKS
-    pairs = isinstance(learner, AclSpec) and learner.private_input == "labelled" and signal.name != "none"
+    stream, signal = setting.stream, setting.signal
     problems = {
         "a [schedule] splits the classes in each seed's own order: set stream.scenario=split and "
         "stream.class_order=seeded": (stream.scenario, stream.class_order) != ("split", "seeded"),
@@ -224,25 +222,32 @@ def _with_schedule(setting: Setting) -> str | None:
         "a [schedule] tests on all images, with the weights of the best epoch: leave [evaluation] out": (
             setting.evaluation != EvaluationSpec()
         ),
-        "in a [schedule] signals join the labelled gradient: set policy.update=joint": policy.update != "joint",
+        "in a [schedule] signals join the labelled gradient: set policy.update=joint": setting.policy.update != "joint",
         "signal.optimizer = 'adam' cannot start anew seed by seed, as a [schedule] asks: set signal.optimizer=sgd": (
             isinstance(signal, PredictedSpec) and signal.optimizer == "adam"
         ),
+    }
+    found = next((sentence for sentence, applies in problems.items() if applies), None)
+    return found or (_own_networks(setting) if setting.learner.name in OWN_NETWORKS else None)
+
+
+def _own_networks(setting: Setting) -> str | None:
+    """What does not work with modules of each task."""
+    model, learner, signal, policy = setting.model, setting.learner, setting.signal, setting.policy
+    pairs = isinstance(learner, AclSpec) and learner.private_input == "labelled" and signal.name != "none"
+    elsewhere = ("distil",) if isinstance(learner, AclSpec) else ("distil", "one-hot", "soft")
+    problems = {
         f"the learner {learner.name!r} makes its networks of model.name = 'alexnet-like': set that, and leave "
-        "model.heads and model.weights out": (
-            own and (setting.model.name, setting.model.heads, setting.model.weights) != ("alexnet-like", "auto", "")
-        ),
+        "model.heads and model.weights out": (model.name, model.heads, model.weights) != ("alexnet-like", "auto", ""),
         f"the signal {signal.name!r} needs one network with the heads of all tasks, which {learner.name!r} has not: "
-        "choose another": (
-            (own and signal.name == "distil") or (learner.name in ("pnn", "hat") and signal.name in ("one-hot", "soft"))
-        ),
+        "choose another": signal.name in elsewhere,
         "policy.project = false would let signals change what the gates of 'hat' protect: leave it out": (
             isinstance(learner, HatSpec) and not policy.project
         ),
         "learner.private_input = 'labelled' pairs labelled and unlabelled images: set policy.batch equal to "
-        "stream.batch": pairs and policy.batch != stream.batch,
+        "stream.batch": pairs and policy.batch != setting.stream.batch,
     }
-    return next((sentence for sentence, found in problems.items() if found), None)
+    return next((sentence for sentence, applies in problems.items() if applies), None)
 
 
 def describe(setting: Setting) -> str:
