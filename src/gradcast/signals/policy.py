@@ -15,6 +15,7 @@ from gradcast.environment import sent
 from gradcast.randomness import numpy_generator, torch_generator
 from gradcast.replicas import Statistics
 from gradcast.streams.pool import Pool
+from gradcast.streams.walk import Walk
 from gradcast.tables import Natural, Positive, Probability, Table
 
 Update = Literal["joint", "sequential"]
@@ -43,13 +44,9 @@ class Views:
 
 
 class Draws:
-    """Each replica's own coin and its own walk through the pool.
+    """Each replica's own coin and its own walk through the pool; every batch is full, so replicas stay together."""
 
-    The pool is shuffled without replacement and cycled. A batch that reaches the end of a pass goes on with the next
-    shuffle, so that every batch is full and replicas stay together.
-    """
-
-    remembers: ClassVar[tuple[str, ...]] = ("coins", "shuffles", "generators", "queues", "step")
+    remembers: ClassVar[tuple[str, ...]] = ("coins", "walks", "generators", "step")
 
     def __init__(
         self, pool: Pool, policy: Policy, seeds: Sequence[int], views: Views | None = None, *, part: str = ""
@@ -57,9 +54,8 @@ class Draws:
         self.pool, self.policy, self.views = pool, policy, views or Views()
         names = [part] if part else []  # parts of a run that draw independently of each other
         self.coins = [numpy_generator(seed, "policy", *names) for seed in seeds]
-        self.shuffles = [numpy_generator(seed, "pool", *names) for seed in seeds]
+        self.walks = [Walk(len(pool), numpy_generator(seed, "pool", *names)) for seed in seeds]
         self.generators = [torch_generator(seed, "pool", "augment", *names) for seed in seeds]
-        self.queues = [np.empty(0, dtype=np.int64) for _ in seeds]
         self.last = np.zeros((len(seeds), policy.batch), dtype=np.int64)
         self.step = 0
 
@@ -71,7 +67,7 @@ class Draws:
             return None
         used = np.array([coin.random() < policy.p for coin in self.coins])
         for replica in np.flatnonzero(used):
-            self.last[replica] = self._take(int(replica))
+            self.last[replica] = self.walks[replica].take(policy.batch)
         if not used.any():
             return None
         drawing = np.flatnonzero(used)
@@ -88,10 +84,3 @@ class Draws:
         images = shown.new_zeros(replicas, *shown.shape[1:])
         images[sent(drawing, shown.device)] = shown
         return images
-
-    def _take(self, replica: int) -> np.ndarray:
-        while len(self.queues[replica]) < self.policy.batch:
-            again = self.shuffles[replica].permutation(len(self.pool))
-            self.queues[replica] = np.concatenate([self.queues[replica], again])
-        taken, self.queues[replica] = np.split(self.queues[replica], [self.policy.batch])
-        return taken
