@@ -157,3 +157,22 @@ class Signal(Protocol):
     ) -> tuple[Gradient, Metrics]:
         """Parameter gradient of the unlabelled batch, and what there is to say; called where the policy drew one."""
         ...
+
+
+@runtime_checkable
+class LogitSignal(Signal, Protocol):
+    """A signal that gives a gradient at the logits of one training pass of the unlabelled images."""
+
+    def slopes(
+        self, model: Replicas, z: Float[Tensor, "r u c"], unlabelled: Unlabelled, task: int
+    ) -> tuple[Float[Tensor, "r u c"], Metrics]:
+        """The gradient at these logits, and what there is to say."""
+        ...
+
+    def gradient(
+        self, model: Replicas, unlabelled: Unlabelled, task: int, *, statistics: Statistics = "update"
+    ) -> tuple[Gradient, Metrics]:
+        """The same, back-propagated."""
+        made = model.forward(unlabelled.x, task, statistics=statistics, used=unlabelled.used)
+        dz, metrics = self.slopes(model, made.z, unlabelled, task)
+        return made.pull(dz), metrics

@@ -261,3 +261,18 @@ def test_a_replica_whose_host_stands_still_learns_nothing(lr: float | None) -> N
 def test_momentum_is_not_for_adam() -> None:
     with pytest.raises(GradcastError, match="momentum and decay are for the optimizer 'sgd'"):
         make(optimizer="adam", momentum=0.9)
+
+
+def test_following_a_slope_is_a_step_down_it_through_length_and_network() -> None:
+    z, dz, _ = labelled()
+    slope = torch.randn(6, 4, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+    found, expected = make(), make()
+    for own in (found, expected):
+        own.length.observe(dz)
+    change = found.follow(z, slope, eta=ETA)
+    predicted = 0.05 * dz.norm(dim=1).mean() * torch.nn.functional.normalize(expected(z), dim=1)
+    inner = (predicted * slope).sum()
+    gradients = torch.autograd.grad(2.0 * inner, list(expected.parameters()))
+    for weight, before, gradient in zip(found.parameters(), expected.parameters(), gradients, strict=True):
+        torch.testing.assert_close(weight, before - ETA * gradient)
+    torch.testing.assert_close(change, inner.detach())

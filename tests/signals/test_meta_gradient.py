@@ -5,7 +5,8 @@ import torch
 from torch.func import functional_call
 from torch.nn.functional import cosine_similarity, cross_entropy
 
-from gradcast.signals.meta_gradient import MetaGradient, on_simplex, squared_distance
+from gradcast.signals.excursion import on_simplex
+from gradcast.signals.meta_gradient import MetaGradient, squared_distance
 from tests.passes.reference import numbers
 from tests.signals.scene import scene
 from tests.test_replicas import own_module
@@ -70,12 +71,14 @@ def test_the_gradient_is_that_of_the_squared_distance() -> None:
     torch.testing.assert_close(at.gradient(signal), pulled.flat)
 
 
-@pytest.mark.parametrize(
-    ("row", "expected"),
-    [([0.2, 0.3, 0.5], [0.2, 0.3, 0.5]), ([-1.0, 1.0, 3.0], [0.0, 0.25, 0.75]), ([-1.0, 0.0, -2.0], [0.0, 0.0, 0.0])],
-)
-def test_labels_are_probabilities(row: list[float], expected: list[float]) -> None:
-    assert on_simplex(torch.tensor([row])).tolist()[0] == pytest.approx(expected)
+def test_labels_know_the_running_statistics_of_before_the_training_pass() -> None:
+    at, signal = scene(norm="batch"), MetaGradient()
+    at.learn(signal)
+    labels = signal._labels(at.model, at.unlabelled, 1)
+    expected = at.model.forward(at.unlabelled.x, 1, statistics="separate")
+    found = at.gradient(signal, statistics="update")
+    assert torch.equal(found, expected.pull(squared_distance(expected.z, labels)[1]).flat)
+    assert not torch.equal(labels, signal._labels(at.model, at.unlabelled, 1))
 
 
 def test_every_replica_may_have_its_own_learning_rate() -> None:

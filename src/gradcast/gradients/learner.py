@@ -118,6 +118,17 @@ class GradientLearner(nn.Module):
         gain = self._gain(z, output, y, eta)
         return Learned(loss.detach(), gain, cosine.detach(), tau)
 
+    def follow(
+        self, z: Float[Tensor, "*r u c"], slope: Float[Tensor, "*r u c"], *, eta: LearningRate
+    ) -> Float[Tensor, "*r"]:
+        """One step of h down the derivative ``slope`` of any loss with respect to its predictions for ``z``.
+
+        Says how that loss changes by the predictions, to first order, loss scale left out.
+        """
+        change = (self.length.rescale(self(z.detach())) * slope.detach()).sum((-2, -1))
+        self._descend(self.loss_scale * change.sum(), self._rate(eta))
+        return change.detach()
+
     def renew(self, which: Bool[Tensor, " r"]) -> None:
         """A new optimizer for these replicas."""
         if not isinstance(self.optimizer, Sgd):

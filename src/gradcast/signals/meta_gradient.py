@@ -1,16 +1,12 @@
 """The signal *meta-gradient*: pseudo labels that would make a step on them good for the labelled batch."""
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from gradcast.core import Labelled, Metrics, Signal, Unlabelled
-from gradcast.gradients.entropy import cross_entropy
 from gradcast.gradients.gradient import Gradient
-from gradcast.gradients.sgd import along
 from gradcast.replicas import Replicas, Statistics
-
-EXCURSION = 0.01  # length of the step to either side along the labelled gradient
+from gradcast.signals.excursion import explore, labelled_pass
 
 
 class MetaGradient(Signal):
@@ -34,34 +30,15 @@ class MetaGradient(Signal):
         self, model: Replicas, unlabelled: Unlabelled, task: int, *, statistics: Statistics = "update"
     ) -> tuple[Gradient, Metrics]:
         """``2 p (p - label - <p, p - label>)`` for every image, divided by their number."""
-        label = self._labels(model, unlabelled, task)
+        label = self._labels(model, unlabelled, task)  # before the training pass moves the running statistics
         made = model.forward(unlabelled.x, task, statistics=statistics, used=unlabelled.used)
         loss, dz = squared_distance(made.z, label)
         return made.pull(self.weight * dz), {"signal_loss": loss}
 
     def _labels(self, model: Replicas, unlabelled: Unlabelled, task: int) -> Float[Tensor, "r u c"]:
         assert self.labelled is not None
-        batch, lr = self.labelled.batch, self.labelled.lr
-        made = model.forward(batch.x, task, statistics="frozen", exact=True)
-        direction = made.pull(cross_entropy(made.z, batch.y)[1]).flat
-        size = EXCURSION / direction.norm(dim=1).clamp_min(torch.finfo(direction.dtype).tiny)
-
-        def says(shift: Tensor | float) -> Tensor:
-            theta = model.theta + shift * direction
-            with torch.no_grad():
-                z = model.forward(unlabelled.x, task, statistics="frozen", theta=theta, exact=True).z
-            return z.softmax(-1)
-
-        shift = size.unsqueeze(1)
-        slope = (says(shift) - says(-shift)) / shift.unsqueeze(2)
-        return on_simplex(says(0.0) - along(lr, slope) * slope)
-
-
-def on_simplex(rows: Float[Tensor, "*r c"]) -> Float[Tensor, "*r c"]:
-    """Negative entries become zero, rows are divided by their sum; a zero row stays zero."""
-    rows = rows.clamp_min(0)
-    total = rows.sum(-1, keepdim=True)
-    return rows / torch.where(total > 0, total, 1.0)
+        made, dz = labelled_pass(model, self.labelled.batch)
+        return explore(model, unlabelled.x, made.pull(dz).flat, task).labels(self.labelled.lr)
 
 
 def squared_distance(

@@ -7,16 +7,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from gradcast.core import Labelled, Metrics, Signal, Unlabelled
+from gradcast.core import Labelled, LogitSignal, Metrics, Unlabelled
 from gradcast.environment import sent
-from gradcast.gradients.gradient import Gradient
 from gradcast.gradients.length import Length
-from gradcast.replicas import Replicas, Statistics
+from gradcast.replicas import Replicas
 
 Distribution = Literal["normal", "uniform"]  # of unit variance; from -1 to 1
 
 
-class Noise(Signal):
+class Noise(LogitSignal):
     """Fresh numbers for every image; with a length, rows are brought to it, without one they stay as drawn."""
 
     remembers: ClassVar[tuple[str, ...]] = ("generators", "length")
@@ -51,10 +50,9 @@ class Noise(Signal):
         """Only the length of the labelled gradient is taken."""
         return {} if self.length is None else {"tau": self.length.observe(labelled.dz)}
 
-    def gradient(
-        self, model: Replicas, unlabelled: Unlabelled, task: int, *, statistics: Statistics = "update"
-    ) -> tuple[Gradient, Metrics]:
-        """The noise, back-propagated."""
+    def slopes(
+        self, model: Replicas, z: Float[Tensor, "r u c"], unlabelled: Unlabelled, task: int
+    ) -> tuple[Float[Tensor, "r u c"], Metrics]:
+        """The noise, whatever the logits are."""
         assert self.drawn is not None
-        made = model.forward(unlabelled.x, task, statistics=statistics, used=unlabelled.used)
-        return made.pull(self.drawn if self.length is None else self.length.rescale(self.drawn)), {}
+        return self.drawn if self.length is None else self.length.rescale(self.drawn), {}

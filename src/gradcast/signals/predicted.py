@@ -6,15 +6,14 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from gradcast.core import Labelled, Metrics, Signal, Unlabelled
-from gradcast.gradients.gradient import Gradient
+from gradcast.core import Labelled, LogitSignal, Metrics, Unlabelled
 from gradcast.gradients.learner import GradientLearner
-from gradcast.replicas import Replicas, Statistics
+from gradcast.replicas import Replicas
 
 Directions = Literal["learned", "frozen"]  # h as published; h as it was initialised, a control
 
 
-class Predicted(Signal):
+class Predicted(LogitSignal):
     """Trains a gradient learner on every labelled batch and lets it stand in where labels are missing."""
 
     remembers: ClassVar[tuple[str, ...]] = ("learner",)
@@ -44,12 +43,11 @@ class Predicted(Signal):
             "movement": self.movement(),
         }
 
-    def gradient(
-        self, model: Replicas, unlabelled: Unlabelled, task: int, *, statistics: Statistics = "update"
-    ) -> tuple[Gradient, Metrics]:
-        """``sum_j (dz_j/dtheta)' gbar_j`` over the unlabelled images j: a sum, not a mean."""
-        made = model.forward(unlabelled.x, task, statistics=statistics, used=unlabelled.used)
-        return made.pull(self.learner.predict(made.z)), {}
+    def slopes(
+        self, model: Replicas, z: Float[Tensor, "r u c"], unlabelled: Unlabelled, task: int
+    ) -> tuple[Float[Tensor, "r u c"], Metrics]:
+        """``gbar_j``; the weights' gradient is ``sum_j (dz_j/dtheta)' gbar_j`` over images j: a sum, not a mean."""
+        return self.learner.predict(z), {}
 
     @torch.no_grad()
     def movement(self) -> Float[Tensor, " r"]:

@@ -7,14 +7,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from gradcast.core import Labelled, Metrics, Signal, Unlabelled
+from gradcast.core import Labelled, LogitSignal, Metrics, Unlabelled
 from gradcast.gradients.entropy import cross_entropy
-from gradcast.gradients.gradient import Gradient
 from gradcast.gradients.length import Length, unit
-from gradcast.replicas import Replicas, Statistics
+from gradcast.replicas import Replicas
 
 
-class PseudoLabels(Signal):
+class PseudoLabels(LogitSignal):
     """Gradient of ``weight`` times the cross entropy of the model and the teacher's labels, on unlabelled images.
 
     The teacher is a network like the model, of its own initialisation; it learns every labelled batch with the model's
@@ -50,14 +49,12 @@ class PseudoLabels(Signal):
         }
         return metrics if self.length is None else metrics | {"tau": self.length.observe(labelled.dz)}
 
-    def gradient(
-        self, model: Replicas, unlabelled: Unlabelled, task: int, *, statistics: Statistics = "update"
-    ) -> tuple[Gradient, Metrics]:
+    def slopes(
+        self, model: Replicas, z: Float[Tensor, "r u c"], unlabelled: Unlabelled, task: int
+    ) -> tuple[Float[Tensor, "r u c"], Metrics]:
         """``softmax(z) - label`` for every image, divided by their number."""
-        told = self._told(unlabelled.x, task)
-        made = model.forward(unlabelled.x, task, statistics=statistics, used=unlabelled.used)
-        dz = (made.z.softmax(-1) - self._labels(told)) * (self.weight / made.z.shape[1])
-        return made.pull(dz if self.length is None else self.length.rescale(dz)), {}
+        dz = (z.softmax(-1) - self._labels(self._told(unlabelled.x, task))) * (self.weight / z.shape[1])
+        return dz if self.length is None else self.length.rescale(dz), {}
 
     @torch.no_grad()
     def _told(self, x: Float[Tensor, "r n *shape"], task: int) -> Float[Tensor, "r n c"]:
