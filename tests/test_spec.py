@@ -112,7 +112,7 @@ SCHEDULED = (
         (["schedule.epochs=3"], "set stream.scenario=split and stream.class_order=seeded"),
         ([*SCHEDULED, "stream.epochs=2"], "set schedule.epochs and leave stream.epochs out"),
         ([*SCHEDULED, "stream.samples=100"], "leave stream.samples, stream.ratio and stream.augment out"),
-        ([*SCHEDULED, "evaluation.drop_last=true"], r"leave \[evaluation\] out"),
+        ([*SCHEDULED, "evaluation.drop_last=true"], "leave [evaluation] out"),
         ([*SCHEDULED, "evaluation.average=3"], "weights of the best epoch"),
         ([*SCHEDULED, "policy.update=sequential"], "set policy.update=joint"),
         ([*SCHEDULED, "signal.optimizer=adam"], "set signal.optimizer=sgd"),

@@ -1,27 +1,23 @@
 """The loop: a stream, step by step, with an evaluation of all tasks before it and after each task."""
 
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol, runtime_checkable
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from gradcast.average import Average
 from gradcast.capture import fastest
 from gradcast.core import Batch, Metrics
-from gradcast.errors import Diverged
 from gradcast.evaluate import Evaluator
+from gradcast.finite import FiniteCheck
 from gradcast.signals.policy import Draws
 from gradcast.step import Step
 from gradcast.streams.stream import Stream
 
-CHECKED = 25  # steps between looks at the device: every look waits for it
-HOPELESS = 10  # steps that were undone one after another: there is no use in more of them
 REMEDY = "lower learner.lr, the signal's weight or alpha, or policy.p, or raise learner.qp_eps"
 
 
@@ -144,7 +140,7 @@ class Loop:
 
     def run(self, observers: Sequence[Observer], keeper: Keeper | None = None) -> None:
         """Train on all tasks once in order, from where the keeper says."""
-        advance, unchecked = fastest(self.step), list[tuple[int, Tensor]]()
+        advance, check = fastest(self.step), FiniteCheck(self.seeds, REMEDY)
         start = None if keeper is None else keeper.begin()
         if start is None:
             self._evaluate(0, observers)
@@ -154,19 +150,17 @@ class Loop:
             done = start.batches if task == start.task else 0
             for number, batch in enumerate(islice(self._batches(task), done, None), done):
                 if keeper is not None and keeper.due(count):
-                    self._check(unchecked, task)
+                    check.look(task, skips=self.step.skips)
                     keeper.save(Position(task, number, count))
                 unlabelled = self.draws.next() if self.draws is not None else None
                 metrics = advance(batch, unlabelled)
                 if self.average is not None:
                     self.average.follow(self.step.model)
-                unchecked.append((count, metrics.pop("finite")))
+                check.add(count, metrics.pop("finite"), task, skips=self.step.skips)
                 for observer in observers:
                     observer.stepped(count, task, metrics)
-                if len(unchecked) == CHECKED:
-                    self._check(unchecked, task)
                 count += 1
-            self._check(unchecked, task)
+            check.look(task, skips=self.step.skips)
             for observer in observers:
                 observer.trained(task)
             self._evaluate(task + 1, observers)
@@ -188,17 +182,3 @@ class Loop:
             accuracy = self.evaluator(self.step.model).cpu()
         for observer in observers:
             observer.evaluated(tasks_done, accuracy)
-
-    def _check(self, unchecked: list[tuple[int, Tensor]], task: int) -> None:
-        """Stop where loss or weights were not finite (the first step is named), or where only such steps are left."""
-        if not unchecked:
-            return
-        spoiled = torch.stack([finite for _, finite in unchecked]) == 0
-        bad = spoiled.nonzero().tolist()
-        if bad:
-            step, seed = unchecked[bad[0][0]][0], self.seeds[bad[0][1]]
-            where = f"loss or weights are not finite at step {step} (task {task}, seed {seed})"
-            if not self.step.skips or (len(unchecked) >= HOPELESS and spoiled.all(0).any()):
-                raise Diverged(f"{where}: training diverged; {REMEDY}")
-            warnings.warn(f"{where}: {len(bad)} of the latest {spoiled.numel()} steps were undone", stacklevel=2)
-        unchecked.clear()

@@ -16,7 +16,7 @@ from gradcast.passes.factors import Factors
 from gradcast.replicas import Replicas
 from gradcast.signals.policy import Policy
 from gradcast.signals.pseudo import images_used, pseudo_gradient
-from gradcast.undo import Undo
+from gradcast.undo import undoing
 
 
 @dataclass
@@ -76,11 +76,8 @@ class Step:
         """The rest, on the device alone; ``finite`` says whether loss and weights are, or were before it was undone."""
         if not self.skips:
             return self._advance(batch, unlabelled)
-        undo = Undo([self.networks(), self.signal, self.learner, self.sgd], self.model.count)
-        metrics = self._advance(batch, unlabelled)
-        finite = metrics["finite"] & undo.finite()
-        undo.put_back(~finite)
-        return metrics | {"finite": finite, "skipped": (~finite).to(metrics["loss"].dtype)}
+        things = [self.networks(), self.signal, self.learner, self.sgd]
+        return undoing(lambda: self._advance(batch, unlabelled), things, self.model.count)
 
     def _advance(self, batch: Batch, unlabelled: Unlabelled | None) -> Metrics:
         self.learner.begin(self.model, batch)

@@ -1,6 +1,6 @@
 """Steps that may be undone: where a step's numbers are not finite, all that trains is put back to what it was."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -10,6 +10,7 @@ from torch.optim import Optimizer
 
 from gradcast.checkpoint.state import Remembering
 from gradcast.class_memory import ClassMemory
+from gradcast.core import Metrics
 from gradcast.memory import TaskMemory
 from gradcast.reservoir import Reservoir
 
@@ -42,6 +43,15 @@ class Undo:
         for path, tensor in _tensors(self.things, ""):
             if tensor.dim() and len(tensor) == self.replicas:
                 yield path, tensor
+
+
+def undoing(advance: Callable[[], Metrics], things: object, replicas: int) -> Metrics:
+    """A step that is put back where its numbers are not finite, and says so: ``finite`` is of before."""
+    undo = Undo(things, replicas)
+    metrics = advance()
+    finite = metrics["finite"] & undo.finite()
+    undo.put_back(~finite)
+    return metrics | {"finite": finite, "skipped": (~finite).to(metrics["loss"].dtype)}
 
 
 def _tensors(value: object, path: str) -> Iterator[tuple[str, Tensor]]:

@@ -1,0 +1,44 @@
+"""Whether steps are finite, looked at now and then: every look waits for the device."""
+
+import warnings
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from gradcast.errors import Diverged
+
+CHECKED = 25  # steps between looks
+HOPELESS = 10  # steps that were undone one after another: there is no use in more of them
+
+
+class FiniteCheck:
+    """Steps that nobody has looked at yet; ``remedy`` is what to do where training diverged."""
+
+    def __init__(self, seeds: Sequence[int], remedy: str) -> None:
+        self.seeds, self.remedy = list(seeds), remedy
+        self.waiting: list[tuple[int, Bool[Tensor, " r"]]] = []
+
+    def add(self, step: int, finite: Tensor, task: int, *, skips: bool) -> None:
+        """A step is done; look where there are enough of them."""
+        self.waiting.append((step, finite))
+        if len(self.waiting) == CHECKED:
+            self.look(task, skips=skips)
+
+    def look(self, task: int, *, skips: bool) -> None:
+        """Stop where loss or weights were not finite (the first step is named), or where only such steps are left.
+
+        With ``skips`` such steps were undone.
+        """
+        if not self.waiting:
+            return
+        spoiled = torch.stack([finite for _, finite in self.waiting]) == 0
+        bad = spoiled.nonzero().tolist()
+        if bad:
+            step, seed = self.waiting[bad[0][0]][0], self.seeds[bad[0][1]]
+            where = f"loss or weights are not finite at step {step} (task {task}, seed {seed})"
+            if not skips or (len(self.waiting) >= HOPELESS and spoiled.all(0).any()):
+                raise Diverged(f"{where}: training diverged; {self.remedy}")
+            warnings.warn(f"{where}: {len(bad)} of the latest {spoiled.numel()} steps were undone", stacklevel=3)
+        self.waiting.clear()
