@@ -1,0 +1,75 @@
+"""One task, few labels: so many steps, with a look at the test images every now and then."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from jaxtyping import Float
+from torch import Tensor
+
+from gradcast.capture import fastest
+from gradcast.evaluate import Evaluator
+from gradcast.finite import FiniteCheck
+from gradcast.loop import Keeper, Observer, Position
+from gradcast.replicas import Replicas
+from gradcast.semi.schedule import Schedule
+from gradcast.semi.step import SemiStep
+from gradcast.semi.supply import Supply
+
+REMEDY = "lower semi.lr or the signal's weight, or raise semi.warm_up"
+TASK = 0  # the only one
+
+
+class SemiLoop:
+    """Everything one run of R seeds needs; ``judged`` is the network that is tested: the model, or its teacher.
+
+    Observers hear of a row before training and of one at the end, as those of a single task do; tests in between are
+    numbers of their step.
+    """
+
+    remembers: ClassVar[tuple[str, ...]] = ("step", "supply")
+
+    def __init__(
+        self,
+        supply: Supply,
+        step: SemiStep,
+        evaluator: Evaluator,
+        seeds: Sequence[int],
+        judged: Replicas | None = None,
+    ) -> None:
+        self.supply, self.step, self.evaluator, self.seeds = supply, step, evaluator, list(seeds)
+        self.judged = step.model if judged is None else judged
+
+    @property
+    def schedule(self) -> Schedule:
+        """The step's."""
+        return self.step.schedule
+
+    def run(self, observers: Sequence[Observer], keeper: Keeper | None = None) -> None:
+        """All steps, from where the keeper says."""
+        advance, check = fastest(self.step), FiniteCheck(self.seeds, REMEDY)
+        start = None if keeper is None else keeper.begin()
+        if start is None:
+            self._evaluate(0, observers)
+            start = Position()
+        for count in range(start.steps, self.schedule.steps):
+            if keeper is not None and keeper.due(count):
+                check.look(TASK, skips=self.step.skips)
+                keeper.save(Position(TASK, count, count))
+            metrics = advance(*self.supply.next())
+            check.add(count, metrics.pop("finite"), TASK, skips=self.step.skips)
+            if (count + 1) % self.schedule.test_every == 0:
+                metrics["test_accuracy"] = self._test()
+            for observer in observers:
+                observer.stepped(count, TASK, metrics)
+        check.look(TASK, skips=self.step.skips)
+        for observer in observers:
+            observer.trained(TASK)
+        self._evaluate(1, observers)
+
+    def _test(self) -> Float[Tensor, " r"]:
+        return self.evaluator(self.judged)[:, TASK]
+
+    def _evaluate(self, tasks_done: int, observers: Sequence[Observer]) -> None:
+        accuracy = self._test().unsqueeze(1).cpu()
+        for observer in observers:
+            observer.evaluated(tasks_done, accuracy)

@@ -1,0 +1,41 @@
+"""The signals of continual learning as parts: what they do to an unlabelled image's logits is the same here."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from jaxtyping import Float
+from torch import Tensor
+
+from gradcast.core import LogitSignal, Metrics, Unlabelled
+from gradcast.replicas import Replicas
+from gradcast.semi.core import Moment, Part
+
+
+class Signalled(Part):
+    """A signal that watches the labelled batch by running statistics; ``ramped`` where its weight rises from zero."""
+
+    remembers: ClassVar[tuple[str, ...]] = ("signal",)
+
+    def __init__(self, signal: LogitSignal, *, ramped: bool) -> None:
+        self.signal, self.ramped = signal, ramped
+
+    def networks(self) -> Sequence[Replicas]:
+        """The signal's."""
+        return self.signal.networks()
+
+    def state(self) -> dict[str, Tensor]:
+        """What the signal has learned."""
+        return self.signal.state()
+
+    def prepare(self, unlabelled: Unlabelled, step: int) -> None:
+        """As the signal does."""
+        self.signal.prepare(unlabelled)
+
+    def watch(self, moment: Moment) -> Metrics:
+        """The signal learns."""
+        return self.signal.learn(moment.model, moment.labelled)
+
+    def slopes(self, moment: Moment, z: Float[Tensor, "r u c"]) -> tuple[Float[Tensor, "r u c"], Metrics]:
+        """The signal's, with its weight."""
+        dz, metrics = self.signal.slopes(moment.model, z, moment.unlabelled, moment.batch.task)
+        return moment.weight * dz if self.ramped else dz, metrics
