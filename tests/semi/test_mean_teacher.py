@@ -1,0 +1,51 @@
+import pytest
+import torch
+
+from gradcast.semi.mean_teacher import MeanTeacher
+from tests.semi.scene import images, moment, small_model
+from tests.test_replicas import own_module
+
+
+def test_the_teacher_begins_as_the_model_and_averages_all_steps_then_the_latest() -> None:
+    model = small_model()
+    part, (_, unlabelled) = MeanTeacher(small_model(first_seed=5), model, memory=0.75), images(model, views=2)
+    assert torch.equal(part.teacher.theta, model.theta)
+    weights, statistics = [model.theta.clone()], [model.buffers["layers.1.running_mean"].clone()]
+    for step in range(1, 6):
+        model.theta += torch.randn_like(model.theta)
+        model.buffers["layers.1.running_mean"] += 1
+        model.buffers["layers.1.num_batches_tracked"] += 1
+        weights.append(model.theta.clone())
+        statistics.append(model.buffers["layers.1.running_mean"].clone())
+        part.prepare(unlabelled, step)
+        part.end(model)
+        if step <= 3:
+            torch.testing.assert_close(part.teacher.theta, torch.stack(weights).mean(0))
+    for kept, found in ((weights, part.teacher.theta), (statistics, part.teacher.buffers["layers.1.running_mean"])):
+        expected = torch.stack(kept[:4]).mean(0)
+        for late in kept[4:]:
+            expected = 0.75 * expected + 0.25 * late
+        torch.testing.assert_close(found, expected)
+    assert part.teacher.buffers["layers.1.num_batches_tracked"].tolist() == [5, 5]
+
+
+def test_the_model_is_drawn_to_what_the_teacher_says_of_the_other_view() -> None:
+    model = small_model()
+    part = MeanTeacher(small_model(), model, weight=3.0)
+    part.teacher.theta += 0.1
+    at = moment(model, weight=0.5, views=2)
+    part.watch(at)
+    z = torch.randn(2, 4, 3, dtype=torch.float64, requires_grad=True)
+    slopes, told = part.slopes(at, z.detach())
+    for replica in range(2):
+        says = own_module(part.teacher, replica).eval()(at.unlabelled.x[replica, 4:]).softmax(-1).detach()
+        loss = (z[replica].softmax(-1) - says).square().sum(-1).mean()
+        torch.testing.assert_close(slopes[replica], 1.5 * torch.autograd.grad(loss, z)[0][replica])
+        assert float(told["signal_loss"][replica]) == pytest.approx(float(loss.detach()))
+
+
+def test_it_is_one_more_network_and_part_of_what_is_stored() -> None:
+    model = small_model()
+    part = MeanTeacher(small_model(), model)
+    assert part.networks() == (part.teacher,)
+    assert set(part.state()) == {f"teacher.{name}" for name in (*model.names, *model.buffers)}

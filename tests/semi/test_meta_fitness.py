@@ -1,0 +1,73 @@
+"""h's step against autograd through an explicit step of the model along h's predictions."""
+
+import pytest
+import torch
+from torch import Tensor
+from torch.func import functional_call
+from torch.nn.functional import cross_entropy, normalize
+
+from gradcast.gradients.learner import GradientLearner
+from gradcast.replicas import Replicas
+from gradcast.semi.core import Moment
+from gradcast.semi.meta_fitness import MetaFitness
+from tests.semi.scene import learner, moment, small_model
+from tests.test_replicas import own_module
+
+
+def predicted(h: GradientLearner, z: Tensor, dz: Tensor, replica: int) -> Tensor:
+    """``alpha tau g / |g|``, spelled out for one replica."""
+    for weight in h.weights[:-1]:
+        z = (z @ weight[replica].mT).relu()
+    return 0.05 * dz.norm(dim=1).mean() * normalize(z @ h.weights[-1][replica].mT, dim=1)
+
+
+def fitness(model: Replicas, h: GradientLearner, at: Moment, replica: int, lr: float) -> tuple[Tensor, Tensor]:
+    """The labelled loss after a step along h's predictions, and before it."""
+    module = own_module(model, replica).eval()
+    weights, x, y = dict(module.named_parameters()), at.batch.x[replica], at.batch.y[replica]
+    logits = module(x).detach().requires_grad_()
+    (dz,) = torch.autograd.grad(cross_entropy(logits, y), logits)
+    z = module(at.unlabelled.x[replica])
+    gbar = predicted(h, z.detach(), dz, replica)
+    step = torch.autograd.grad(z, list(weights.values()), gbar, create_graph=True)
+    after = {name: w.detach() - lr * g for (name, w), g in zip(weights.items(), step, strict=True)}
+    return cross_entropy(functional_call(module, after, (x,)), y), cross_entropy(module(x), y)
+
+
+@pytest.mark.parametrize(("exact", "lr", "error"), [(False, 1e-5, 1e-3), (True, 1e-5, 1e-3), (True, 10.0, 2e-3)])
+def test_h_steps_down_the_derivative_of_the_labelled_loss_after_the_models_step(
+    exact: bool, lr: float, error: float
+) -> None:
+    """Without ``exact`` that is the first order in the learning rate, with it any learning rate will do."""
+    model, h, before = small_model(), learner(2), learner(2)
+    at = moment(model, lr=lr)
+    told = MetaFitness(h, exact=exact).watch(at)
+    for replica in range(2):
+        after, start = fitness(model, before, at, replica, lr)
+        gradients = torch.autograd.grad(2.0 * after, list(before.parameters()))
+        for now, then, gradient in zip(h.parameters(), before.parameters(), gradients, strict=True):
+            moved = (now - then)[replica].detach()
+            expected = -lr * gradient[replica]
+            assert (moved - expected).norm() < error * expected.norm()
+        if not exact:
+            assert float(told["gain"][replica]) == pytest.approx(float((start - after).detach()), rel=1e-3)
+
+
+def test_far_away_only_the_exact_gradient_is_right() -> None:
+    model, at = small_model(), moment(small_model(), lr=10.0)
+    far, near = learner(2), learner(2)
+    MetaFitness(far, exact=True).watch(at)
+    MetaFitness(near).watch(at)
+    assert not torch.allclose(far.weights[0], near.weights[0], rtol=1e-2, atol=1e-6)
+    assert torch.equal(model.theta, at.model.theta)  # neither touched the model
+
+
+def test_predictions_are_those_of_the_updated_h_whole_from_the_first_step_on() -> None:
+    at, part = moment(small_model(), weight=0.0), MetaFitness(learner(2))
+    tau = part.watch(at)["tau"]
+    z = torch.randn(2, 4, 3, dtype=torch.float64)
+    slopes, told = part.slopes(at, z)
+    assert torch.equal(slopes, part.learner.predict(z))
+    torch.testing.assert_close(slopes.norm(dim=-1), (0.05 * tau).unsqueeze(1).expand(2, 4))
+    assert told == {}
+    assert set(part.state()) == {f"learner.weights.{layer}" for layer in range(3)}
