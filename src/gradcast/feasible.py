@@ -8,12 +8,17 @@ from gradcast.epochs.curriculum import Tasks
 from gradcast.errors import GradcastError
 from gradcast.learners.named import AgemSpec, DclSpec, GemSpec
 from gradcast.networks.featured import Featured
+from gradcast.semi.feasible import check_semi
 from gradcast.signals.named import ContrastiveSpec, NoSignalSpec, RotationSpec, views
 from gradcast.spec import Setting
+from gradcast.streams.stream import Stream
 
 
 def check(setting: Setting, stream: Tasks) -> None:
     """Raise where stream, network, learner and signal of a row do not fit."""
+    if setting.semi is not None:
+        assert isinstance(stream, Stream)
+        check_semi(setting, stream)
     outputs = build.heads(setting, stream).outputs
     made = build.module(setting, stream)
     if any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in made.modules()):
@@ -38,7 +43,8 @@ def _check_batches(setting: Setting, stream: Tasks) -> None:
     """BatchNorm cannot normalise a single image."""
     batch, policy, learner = setting.stream.batch, setting.policy, setting.learner
     counts = map(stream.count, range(len(stream.tasks)))
-    passes = {"stream.batch": min(min(count % batch or batch, count) for count in counts)}
+    short = min(min(count % batch or batch, count) for count in counts)
+    passes = {"stream.batch": batch if setting.semi is not None else short}  # few labels: every batch is full
     if not isinstance(setting.signal, NoSignalSpec) and policy.p > 0 and policy.batchnorm != "frozen":
         passes["policy.batch"] = views(setting.signal).count * policy.batch
     if isinstance(learner, GemSpec | DclSpec | AgemSpec) and learner.batchnorm != "frozen":

@@ -36,6 +36,8 @@ def replica_bytes(setting: Setting, stream: Tasks, place: Place) -> int:
     unlabelled = views(setting.signal).count * setting.policy.batch
     images = recalled + setting.stream.batch + unlabelled
     copies = 8  # of the weights: gradients, what optimizers and signals keep
+    if setting.semi is not None:
+        images, copies = 2 * images, copies + 6  # views; velocity, a teacher, weights beside the model's
     if setting.schedule is not None:
         images = max(images, AT_ONCE[place.device.type] // 2)  # an evaluation holds a few layers, no more
         copies += 4 + len(stream.tasks)  # the best epoch, the task's beginning, modules of every task

@@ -53,6 +53,7 @@ class Extent:
 
     batches: tuple[int, ...]  # of every task
     epoch: int | None = None  # batches of one of its epochs, where a task may end after any of them
+    told: int = 1  # every so many steps their numbers are kept
 
     @property
     def steps(self) -> int:

@@ -49,15 +49,23 @@ class Growing:
 class Recorder:
     """Writes the metrics and accuracies of one row while it trains; numbers leave the device once a task.
 
+    Of long tasks only ``every`` so many steps' numbers are kept, and written at once.
+
     A full disk does not end the run: numbers wait in memory until there is room, or until ``close``.
     """
 
     remembers: ClassVar[tuple[str, ...]] = ("written",)
 
     def __init__(
-        self, directory: RunDirectory, row: str, seeds: Sequence[int], trackers: Sequence[Tracker] = ()
+        self,
+        directory: RunDirectory,
+        row: str,
+        seeds: Sequence[int],
+        trackers: Sequence[Tracker] = (),
+        *,
+        every: int = 1,
     ) -> None:
-        self.row, self.seeds, self.trackers = row, seeds, trackers
+        self.row, self.seeds, self.trackers, self.every = row, seeds, trackers, every
         self.places = [directory.seed(row, seed) for seed in seeds]
         self.metrics = [Growing(place / "metrics.jsonl") for place in self.places]
         self.accuracies = [Growing(place / "accuracy.csv") for place in self.places]
@@ -86,8 +94,12 @@ class Recorder:
             os.truncate(file, length)
 
     def stepped(self, step: int, task: int, metrics: Metrics) -> None:
-        """Keep the step's numbers until the next write."""
+        """Keep the step's numbers until the next write, or write them where few steps' are kept."""
+        if (step + 1) % self.every:
+            return
         self.pending.append((step, task, metrics))
+        if self.every > 1:
+            self.flush()
 
     def trained(self, task: int) -> None:
         """Nothing to write."""

@@ -153,7 +153,7 @@ def train(
     facts, watch, shown = environment.describe(place.device), attempt.watch(), list[RowObserver]()
     for index, group in enumerate(left, len(groups) - len(left)):
         loop = ready.pop() if ready else next(loops)  # nothing else holds it: the next group needs the memory
-        recorder = Recorder(directory, row.name, loop.seeds, trackers)
+        recorder = Recorder(directory, row.name, loop.seeds, trackers, every=loop.extent.told)
         parts = {**loop.parts, "recorder": recorder, "watch": watch}
         keeper = Checkpoints(
             folder, safety, stop, seeds=group, parts=parts, log=recorder, facts=facts, device=place.device
@@ -175,7 +175,9 @@ def train(
             directory.weights(row.name, seed, {name: rows[replica].clone() for name, rows in loop.state().items()})
         attempt.group_done(folder, watch)
     images = None  # where a task ends when it has learned enough
-    if isinstance(tasks, Stream):
+    if row.setting.semi is not None:
+        images = len(spec.seeds) * row.setting.semi.steps * row.setting.stream.batch
+    elif isinstance(tasks, Stream):
         images = len(spec.seeds) * row.setting.stream.epochs * sum(map(tasks.count, range(len(tasks.tasks))))
     time_taken = {"started": attempt.started, "seeds_at_once": len(groups[0])} | watch.as_dict(images)
     directory.finish(row.name, facts | {"time": time_taken})

@@ -11,6 +11,7 @@ from gradcast.epochs import scheduled
 from gradcast.epochs.curriculum import Curriculum, Tasks
 from gradcast.evaluate import Evaluator
 from gradcast.loop import Extent, Observer, Position, Training
+from gradcast.semi import build as semi
 from gradcast.signals.named import NoSignalSpec
 from gradcast.spec import Setting
 from gradcast.streams.pool import Pool
@@ -82,6 +83,10 @@ class Shared:
     def loop(self, setting: Setting, seeds: Sequence[int], *, skips: bool = False) -> Training:
         """Everything one row needs, for these seeds; ``skips``: steps that are not finite are undone."""
         tasks, pool = self.tasks(setting), self.pool(setting)
+        if setting.semi is not None:
+            few = semi.loop(setting, *self.stream(setting), seeds, self.place)
+            few.step.skips = skips
+            return few
         if isinstance(tasks, Curriculum):
             return scheduled.loop(setting, tasks, pool, seeds, self.place)
         made = build.loop(setting, tasks, self.stream(setting)[1], pool, seeds, self.place)
@@ -95,9 +100,9 @@ class Shared:
         return found | models.content(setting.model)
 
     def pool(self, setting: Setting) -> Pool | None:
-        """The pool, where the setting uses one."""
+        """The pool, where the setting uses one; with few labels, the images without stand in its place."""
         tasks = self.tasks(setting)
-        if isinstance(setting.signal, NoSignalSpec) or setting.policy.p == 0:
+        if isinstance(setting.signal, NoSignalSpec) or setting.policy.p == 0 or setting.semi is not None:
             return None
         key = setting.pool.model_dump_json() + setting.stream.model_dump_json()
         if key not in self._pools:

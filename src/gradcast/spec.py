@@ -13,7 +13,16 @@ from gradcast.data.images import Colour
 from gradcast.environment import Arithmetic
 from gradcast.epochs.schedule import Schedule
 from gradcast.learners import named as learners
-from gradcast.learners.named import LEARNERS, OWN_NETWORKS, SCHEDULED, AclSpec, GemSpec, HatSpec, LearnerSpec
+from gradcast.learners.named import (
+    FEW_LABELS,
+    LEARNERS,
+    OWN_NETWORKS,
+    SCHEDULED,
+    AclSpec,
+    GemSpec,
+    HatSpec,
+    LearnerSpec,
+)
 from gradcast.models import (
     AlexNetSpec,
     ConvLargeSpec,
@@ -24,8 +33,10 @@ from gradcast.models import (
     OwnNetworkSpec,
     SlimResNetSpec,
 )
+from gradcast.semi.table import SemiSpec
 from gradcast.signals import named as signals
 from gradcast.signals.named import (
+    META,
     SIGNALS,
     ContrastiveSpec,
     DistilSpec,
@@ -164,7 +175,8 @@ class Setting(Table):
     pool: PoolSpec = PatchesSpec()
     evaluation: EvaluationSpec = EvaluationSpec()
     schedule: Schedule | None = None  # many epochs a task; None: a single pass, or stream.epochs of them
-    unsaid: ClassVar[tuple[str, ...]] = ("schedule",)
+    semi: SemiSpec | None = None  # one task with few labels
+    unsaid: ClassVar[tuple[str, ...]] = ("schedule", "semi")
 
     @model_validator(mode="after")
     def _tau_per_sample_pairs_images(self) -> "Setting":
@@ -180,6 +192,8 @@ class Setting(Table):
 
     @model_validator(mode="after")
     def _signals_can_work(self) -> "Setting":
+        if isinstance(self.signal, PredictedSpec) and self.signal.objective in META and self.semi is None:
+            raise ValueError("signal.objective = 'meta' is for few labels: add a [semi], or set it to 'fitness'")
         if isinstance(self.signal, ContrastiveSpec) and self.policy.batch < 2:
             raise ValueError("the signal 'contrastive' tells images apart: set policy.batch to 2 or more")
         if isinstance(self.signal, DistilSpec) and self.policy.batchnorm == "frozen":
@@ -200,12 +214,14 @@ class Setting(Table):
 def _without_schedule(setting: Setting) -> str | None:
     """What only works in many epochs a task, in a sentence."""
     learner = setting.learner
+    if learner.name in FEW_LABELS and setting.semi is None:
+        return f"the learner {learner.name!r} learns one task from few labels: add a [semi], as in semi.labels=100"
     if learner.name in SCHEDULED:
         return f"the learner {learner.name!r} trains many epochs a task: add a [schedule], as in schedule.epochs=200"
     if setting.stream.class_order == "seeded":
         return "stream.class_order = 'seeded' belongs to a [schedule]: add one, or set it to 'shuffled'"
-    if getattr(learner, "momentum", 0) or getattr(learner, "decay", 0):
-        return "learner.momentum and learner.decay belong to a [schedule]: leave them out"
+    if (getattr(learner, "momentum", 0) or getattr(learner, "decay", 0)) and setting.semi is None:
+        return "learner.momentum and learner.decay belong to a [schedule] or [semi]: leave them out"
     return None
 
 
@@ -213,6 +229,9 @@ def _with_schedule(setting: Setting) -> str | None:
     """What does not work there."""
     stream, signal = setting.stream, setting.signal
     problems = {
+        "a [schedule] has many tasks and [semi] has one: leave one of them out": (
+            setting.semi is not None or learner.name in FEW_LABELS
+        ),
         "a [schedule] splits the classes in each seed's own order: set stream.scenario=split and "
         "stream.class_order=seeded": (stream.scenario, stream.class_order) != ("split", "seeded"),
         "a [schedule] has epochs of its own: set schedule.epochs and leave stream.epochs out": stream.epochs != 1,
@@ -280,6 +299,7 @@ class Spec(Table):
             most, times = Counter(values).most_common(1)[0]
             if times > 1:
                 raise ValueError(f"{what} {most!r} appears {times} times; each may appear once")
-        if len({row.setting.schedule is None for row in self.rows}) > 1:
-            raise ValueError("some rows have a [schedule] and others have none; give it to all, or run them apart")
+        for table in ("schedule", "semi"):
+            if len({getattr(row.setting, table) is None for row in self.rows}) > 1:
+                raise ValueError(f"some rows have a [{table}] and others have none; give it to all, or run them apart")
         return self

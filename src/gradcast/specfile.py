@@ -14,6 +14,7 @@ from pydantic_core import ErrorDetails
 
 from gradcast.epochs.schedule import Schedule
 from gradcast.errors import GradcastError
+from gradcast.semi.table import SemiSpec
 from gradcast.spec import CHOICES, LONGEST_NAME, Row, Setting, Spec, describe
 
 Raw = dict[str, Any]
@@ -219,7 +220,8 @@ def _explain(error: ErrorDetails) -> str:
 def _fields(table: str, chosen: str | None) -> list[str]:
     if chosen is not None:
         return list(CHOICES[table][chosen].model_fields)
-    model = Schedule if table == "schedule" else Setting.model_fields[table].annotation
+    optional: dict[str, type[Table]] = {"schedule": Schedule, "semi": SemiSpec}
+    model = optional.get(table, Setting.model_fields[table].annotation)
     return list(getattr(model, "model_fields", {}))
 
 

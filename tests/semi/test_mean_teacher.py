@@ -48,4 +48,4 @@ def test_it_is_one_more_network_and_part_of_what_is_stored() -> None:
     model = small_model()
     part = MeanTeacher(small_model(), model)
     assert part.networks() == (part.teacher,)
-    assert set(part.state()) == {f"teacher.{name}" for name in (*model.names, *model.buffers)}
+    assert set(part.state()) == {f"average.{name}" for name in (*model.names, *model.buffers)}

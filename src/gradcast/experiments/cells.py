@@ -34,7 +34,7 @@ class Cell:
     def name(self) -> str:
         """What it is in a word, and a hash of what decides the result; without a signal the pool does not."""
         facts = self.setting.model_dump()
-        if isinstance(self.setting.signal, NoSignalSpec):
+        if isinstance(self.setting.signal, NoSignalSpec) and self.setting.semi is None:
             facts = {table: facts[table] for table in facts if table not in ("policy", "pool")}
         digest = hashlib.blake2b(json.dumps([facts, self.dtype]).encode(), digest_size=6).hexdigest()
         return f"{self.setting.stream.source}-{self.setting.learner.name}-{self.setting.signal.name}-{digest}"

@@ -95,6 +95,29 @@ class AclSpec(AclSettings):
     head_units: Positive = 32  # miniImageNet 128
 
 
+class MgSpec(DescentTable):
+    """Meta-gradient on few labels, with the published constants."""
+
+    unsaid: ClassVar[tuple[str, ...]] = ()
+    name: Literal["mg"]
+    lr: Rate = 0.1
+    momentum: Momentum = 0.9
+    decay: Weight = 1e-4  # SVHN 5e-5
+    mix_up: Weight = 1.0  # parameter of the Beta distribution, SVHN 0.1; 0: images are not mixed
+
+
+class MeanTeacherSpec(DescentTable):
+    """A moving average as teacher on few labels."""
+
+    unsaid: ClassVar[tuple[str, ...]] = ()
+    name: Literal["mean-teacher"]
+    lr: Rate = 0.1
+    momentum: Momentum = 0.9
+    decay: Weight = 1e-4
+    consistency: Weight = 10.0  # weight of the squared distance from the teacher's probabilities
+    average: Momentum = 0.999  # share of the past in the teacher's weights
+
+
 class PnnSpec(Table):
     """Progressive networks; all columns together have about the room of ``model``."""
 
@@ -113,7 +136,17 @@ class HatSpec(Table):
 
 
 LearnerSpec = Annotated[
-    FinetuneSpec | GemSpec | DclSpec | AgemSpec | ErSpec | JointSpec | AclSpec | PnnSpec | HatSpec,
+    FinetuneSpec
+    | GemSpec
+    | DclSpec
+    | AgemSpec
+    | ErSpec
+    | JointSpec
+    | AclSpec
+    | PnnSpec
+    | HatSpec
+    | MgSpec
+    | MeanTeacherSpec,
     Field(discriminator="name"),
 ]
 LEARNERS: dict[str, type[Table]] = {
@@ -126,12 +159,16 @@ LEARNERS: dict[str, type[Table]] = {
     "acl": AclSpec,
     "pnn": PnnSpec,
     "hat": HatSpec,
+    "mg": MgSpec,
+    "mean-teacher": MeanTeacherSpec,
 }
+FEW_LABELS = ("mg", "mean-teacher")  # learners that are for one task with few labels alone
 SCHEDULED = ("joint", "acl", "pnn", "hat")  # learners that are for many epochs a task alone
 OWN_NETWORKS = ("acl", "pnn", "hat")  # those with modules of each task
 WORDS = {
     "finetune": "finetune", "gem": "GEM", "dcl": "DCL", "a-gem": "A-GEM", "er": "ER",
     "joint": "joint training", "acl": "ACL", "pnn": "PNN", "hat": "HAT",
+    "mg": "MG", "mean-teacher": "mean teacher",
 }  # fmt: skip
 
 

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from gradcast.capture import fastest
 from gradcast.evaluate import Evaluator
 from gradcast.finite import FiniteCheck
-from gradcast.loop import Keeper, Observer, Position
+from gradcast.loop import Extent, Keeper, Observer, Position
 from gradcast.replicas import Replicas
 from gradcast.semi.schedule import Schedule
 from gradcast.semi.step import SemiStep
@@ -43,6 +44,20 @@ class SemiLoop:
     def schedule(self) -> Schedule:
         """The step's."""
         return self.step.schedule
+
+    @property
+    def extent(self) -> Extent:
+        """Numbers of the steps that end in a test are kept."""
+        return Extent((self.schedule.steps,), told=self.schedule.test_every)
+
+    @property
+    def parts(self) -> dict[str, object]:
+        """Step and supply."""
+        return {"step": self.step, "supply": self.supply}
+
+    def state(self) -> dict[str, Tensor]:
+        """Of the step, and which images were labelled."""
+        return self.step.state() | {"labelled": torch.from_numpy(self.supply.labelled)}
 
     def run(self, observers: Sequence[Observer], keeper: Keeper | None = None) -> None:
         """All steps, from where the keeper says."""

@@ -37,7 +37,7 @@ class MeanTeacher(Part):
     def state(self) -> dict[str, Tensor]:
         """The teacher's weights."""
         named = self.teacher.parameters(self.teacher.theta) | self.teacher.buffers
-        return {f"teacher.{name}": value for name, value in named.items()}
+        return {f"average.{name}": value for name, value in named.items()}
 
     def prepare(self, unlabelled: Unlabelled, step: int) -> None:
         """How much the model's weights after this step count."""

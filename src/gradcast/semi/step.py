@@ -44,6 +44,14 @@ class SemiStep:
         """The model, and what the parts train beside it."""
         return [self.model, *(network for part in self.parts for network in part.networks())]
 
+    def state(self) -> dict[str, Tensor]:
+        """Weights and buffers of the model and of what the parts learned, one row a replica."""
+        model = self.model.parameters(self.model.theta) | self.model.buffers
+        learned = {name: value for part in self.parts for name, value in part.state().items()}
+        return {f"model.{name}": value for name, value in model.items()} | {
+            f"signal.{name}": value for name, value in learned.items()
+        }
+
     def kind(self, batch: Batch) -> Hashable:
         """All steps are of one kind."""
         return None

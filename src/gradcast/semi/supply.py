@@ -38,7 +38,7 @@ class Supply:
     ) -> None:
         self.pool, self.labelled, self.batch, self.extra, self.views = pool, labelled, batch, extra, views
         self.unlabelled = np.stack([others(len(y), own) for own in labelled])
-        _check(self.unlabelled.shape[1], extra)
+        check_unlabelled(self.unlabelled.shape[1], extra)
         self.y = torch.from_numpy(np.asarray(y)).to(pool.device)
         self.used = torch.ones(len(seeds), dtype=torch.bool, device=pool.device)
         self.walks = [Walk(labelled.shape[1], numpy_generator(seed, "labelled")) for seed in seeds]
@@ -62,11 +62,12 @@ def _taken(places: Int[np.ndarray, "r n"], walks: Sequence[Walk], size: int) -> 
     return np.stack([own[walk.take(size)] for own, walk in zip(places, walks, strict=True)])
 
 
-def _check(unlabelled: int, batch: int) -> None:
+def check_unlabelled(unlabelled: int, batch: int) -> None:
+    """Raise where so many images without a label do not fill a batch."""
     if batch and not unlabelled:
         raise GradcastError("every training image has a label and none is left without; lower semi.labels")
     if unlabelled < batch:
         raise GradcastError(
-            f"{unlabelled} images have no label and a batch of them shall have {batch}; lower semi.unlabelled_batch or "
+            f"{unlabelled} images have no label and a batch of them shall have {batch}; lower policy.batch or "
             "semi.labels"
         )

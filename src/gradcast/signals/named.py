@@ -1,7 +1,7 @@
 """Signals by name: what a specification says of each, and how it is made."""
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, get_args
 
 from pydantic import Field, model_validator
 
@@ -24,6 +24,10 @@ from gradcast.signals.rotation import Rotation
 from gradcast.streams.scale import Scale
 from gradcast.tables import Momentum, Positive, Rate, Table, Weight
 
+# The labelled loss after a step of the model along h's predictions, by its gradient before that step; or after it.
+Meta = Literal["meta", "meta-exact"]
+META: tuple[Meta, ...] = get_args(Meta)
+
 
 class NoSignalSpec(Table):
     """Labelled images alone."""
@@ -38,7 +42,7 @@ class PredictedSpec(Table):
     hidden: list[Positive] = [64, 16]
     alpha: Weight = 0.001
     loss_scale: Weight = 0.3
-    objective: Objective = "fitness"
+    objective: Objective | Meta = "fitness"  # meta: the labelled loss after a step of the model, for few labels
     tau: Tau = "batch"
     optimizer: OptimizerName = "sgd"
     lr: Rate | Literal["learner"] = "learner"  # step size of h; the published code takes the learner's
@@ -202,7 +206,7 @@ def gradient_learner(spec: PredictedSpec, classes: int, seeds: Sequence[int]) ->
             spec.hidden,
             alpha=spec.alpha,
             loss_scale=spec.loss_scale,
-            objective=spec.objective,
+            objective="cosine" if spec.objective == "cosine" else "fitness",
             lr=None if spec.lr == "learner" else spec.lr,
             optimizer=spec.optimizer,
             momentum=spec.momentum,
