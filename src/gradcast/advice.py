@@ -24,6 +24,8 @@ AVERAGED = "evaluation.average = 33"  # what they use on MNIST's streams, where 
 
 def advice(spec: Spec, results: Sequence[RowResult]) -> str | None:
     """A sentence where signals were compared over several seeds and none helped; a run that has the best one knows."""
+    if spec.rows[0].setting.semi is not None:
+        return None
     signals = {row.name: row.setting.signal for row in spec.rows if not isinstance(row.setting.signal, NoSignalSpec)}
     compared = [r.paired for r in results if r.name in signals and r.paired is not None and len(r.seeds) > 1]
     helped = any(paired.shown > 0 for paired in compared)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import gradcast
-from gradcast.commands import bench, compare, data, report, reproduce, run, verify, watch
+from gradcast.commands import bench, compare, data, report, reproduce, run, ssl, verify, watch
 from gradcast.console import complain
 from gradcast.errors import BAD_INPUT, GradcastError, Stopped
 
@@ -22,6 +22,7 @@ app = typer.Typer(
 COMMANDS = (
     run.run,
     run.presets,
+    ssl.ssl,
     reproduce.reproduce,
     compare.compare,
     report.report,

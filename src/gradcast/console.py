@@ -24,6 +24,7 @@ from torch import Tensor
 from gradcast.core import Metrics
 from gradcast.loop import Extent, Position
 from gradcast.report import number, verdicts
+from gradcast.report.words import SELECTED
 from gradcast.result import RowResult
 
 
@@ -127,18 +128,31 @@ def print_results(console: Console, results: Sequence[RowResult], place: Path, a
     title = f"{seeds} seed{'s' if seeds > 1 else ''}, mean ± 95 % confidence interval"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
     table.add_column("")
-    for heading in ("ACC (%)", "BWT", "FWT", "against base"):
+    few_labels = any("best_error" in result.diagnostics for result in results)
+    headings = ("last error (%)", "best error (%)") if few_labels else ("ACC (%)", "BWT", "FWT")
+    for heading in (*headings, "ACC against base" if few_labels else "against base"):
         table.add_column(heading, justify="right", no_wrap=True)
     for result in results:
         difference = "" if result.paired is None else number(result.paired.difference, digits=2)
-        acc, bwt, fwt = (result.over_seeds(name) for name in ("acc", "bwt", "fwt"))
-        table.add_row(escape(result.label), number(acc, 100), f"{bwt.mean:+.3f}", f"{fwt.mean:+.3f}", difference)
+        cells = _errors(result) if few_labels else _transfer(result)
+        table.add_row(escape(result.label), *cells, difference)
     console.print(table)
+    if few_labels:
+        console.print(f"[dim]{escape(SELECTED)}", soft_wrap=True)
     for sentence in verdicts(results):
         console.print(f"[bold]{escape(sentence)}")
     if advised is not None:
         console.print(escape(advised), soft_wrap=True)
     console.print(f"Results: {escape(str(place))} (report.md, result.json, pictures)", soft_wrap=True)
+
+
+def _transfer(result: RowResult) -> list[str]:
+    acc, bwt, fwt = (result.over_seeds(name) for name in ("acc", "bwt", "fwt"))
+    return [number(acc, 100), f"{bwt.mean:+.3f}", f"{fwt.mean:+.3f}"]
+
+
+def _errors(result: RowResult) -> list[str]:
+    return [number(result.diagnostics[name], digits=2) for name in ("last_error", "best_error")]
 
 
 def complain(sentence: str) -> None:

@@ -1,5 +1,6 @@
 """``gradcast run`` and ``gradcast presets``."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -24,8 +25,9 @@ from gradcast.environment import be_deterministic, keep_freed_memory, use_thread
 from gradcast.errors import GradcastError
 from gradcast.result import RowResult
 from gradcast.run import run as run_spec
+from gradcast.spec import Spec
 from gradcast.store import RunDirectory, to_json
-from gradcast.trackers import tracker
+from gradcast.trackers import Tracker, tracker
 
 
 def run(
@@ -66,15 +68,44 @@ def run(
     if show:
         typer.echo(specfile.dump(spec), nl=False)
         return
+    safety = Safety(checkpoint_minutes, checkpoint_steps, begin(resume=resume, fresh=fresh), on_nan)
+    if deterministic:
+        be_deterministic(threads)
+    trackers = [tracker(name) for name in log or []]
+    train(
+        spec,
+        safety,
+        data=data,
+        out=out,
+        device=device,
+        threads=1 if deterministic else threads,
+        json=json,
+        trackers=trackers,
+    )
+
+
+def begin(*, resume: bool, fresh: bool) -> Start:
+    """Where a run begins, by its options."""
     if resume and fresh:
         raise GradcastError("--resume goes on with an unfinished run and --fresh starts it over; leave one out")
-    start: Start = "resume" if resume else "fresh" if fresh else "auto"
-    safety = Safety(checkpoint_minutes, checkpoint_steps, start, on_nan)
-    trackers = [tracker(name) for name in log or []]
-    be_deterministic(threads) if deterministic else use_threads(threads)
+    return "resume" if resume else "fresh" if fresh else "auto"
+
+
+def train(
+    spec: Spec,
+    safety: Safety,
+    *,
+    data: Path | None,
+    out: Path,
+    device: str,
+    threads: int | None,
+    json: bool,
+    trackers: Sequence[Tracker] = (),
+) -> None:
+    """Train what is missing under a person's eyes, and print the result."""
+    use_threads(threads)
     keep_freed_memory()
-    errors = Console(stderr=True)
-    with ProgressDisplay(errors) as display:
+    with ProgressDisplay(Console(stderr=True)) as display:
         directory, results = run_spec(
             spec, out=out, data=data_folder(data), device=device, display=display, trackers=trackers, safety=safety
         )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from gradcast.advice import advice
 from gradcast.figures import accuracy_matrices, signal_courses
 from gradcast.figures.style import save_png
-from gradcast.report.words import DIVISOR, MEASURES, headline, number, verdicts
+from gradcast.report.words import DIVISOR, MEASURES, SELECTED, headline, number, verdicts
 from gradcast.result import RowResult
 from gradcast.statistics import Interval
 from gradcast.store import RunDirectory, write_text
@@ -42,6 +42,7 @@ def write_report(directory: RunDirectory, results: Sequence[RowResult]) -> None:
         "## What the signal did",
         "",
         *_diagnostics(results),
+        *(["", SELECTED] if any("best_error" in result.diagnostics for result in results) else []),
         "",
         *(["![What the signal did, task by task](signal.png)", ""] if courses is not None else []),
         "## Accuracy matrices",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gradcast.report.read import Found, RowState, Run
-from gradcast.report.words import UNEQUAL, counted
+from gradcast.report.words import UNEQUAL, counted, trained_on
 from gradcast.statistics import Interval, Paired
 
 Kind = Literal["helps", "costs", "no effect", "open"]
@@ -40,14 +40,14 @@ def counts(runs: Sequence[Run]) -> str:
 def facts(run: Run) -> list[str]:
     """What was run, in a few words each."""
     setting = run.spec.rows[0].setting
-    stream = setting.stream
     found = [
-        f"{stream.tasks} {stream.scenario} tasks of {stream.source}",
+        trained_on(setting),
         setting.model.name,
         counted(len(run.spec.seeds), "seed"),
         run.spec.dtype,
     ]
-    pools = {row.setting.pool.name for row in run.spec.rows if row.setting.signal.name != "none"}
+    settings = [row.setting for row in run.spec.rows]
+    pools = {own.pool.name for own in settings if own.signal.name != "none" and own.semi is None}
     return [*found, *(f"unlabelled images: {name}" for name in sorted(pools))]
 
 

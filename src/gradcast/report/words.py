@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from gradcast.result import RowResult
-from gradcast.spec import Spec
+from gradcast.spec import Setting, Spec
 from gradcast.statistics import Interval
 
 # Name, heading and scale of every measure that is shown.
@@ -16,17 +16,26 @@ MEASURES = [
 ]
 DIVISOR = "BWT and FWT divide by T - 1, as defined; result.json also has them divided by T, as published."
 
+SELECTED = (
+    "The best error is the lowest of all tests while training, chosen on the test images as published figures are; "
+    "the last one is not chosen, and it is the one that is compared."
+)
 UNEQUAL = "not compared, their streams differ"
 
 
 def headline(spec: Spec) -> str:
     """What was run, in a sentence or two."""
-    stream = spec.rows[0].setting.stream
     seeds = counted(len(spec.seeds), "paired seed")
-    return (
-        f"{spec.title or spec.name}. {stream.tasks} {stream.scenario} tasks of {stream.source}, "
-        f"{seeds}, mean ± 95 % confidence interval."
-    )
+    images = trained_on(spec.rows[0].setting)
+    return f"{spec.title or spec.name}. {images}, {seeds}, mean ± 95 % confidence interval."
+
+
+def trained_on(setting: Setting) -> str:
+    """Which images, in a few words."""
+    stream, semi = setting.stream, setting.semi
+    if semi is not None:
+        return f"{stream.source} with {semi.labels:,} labels, {semi.steps:,} steps"
+    return f"{stream.tasks} {stream.scenario} tasks of {stream.source}"
 
 
 def verdicts(results: Sequence[RowResult]) -> list[str]:
