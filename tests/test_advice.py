@@ -72,3 +72,7 @@ def test_what_is_advised_is_what_the_presets_do() -> None:
 
 def test_networks_without_features_are_not_told_to_use_them() -> None:
     assert advice(load("acl-digits"), rows(BASE, NOISE)) is None
+
+
+def test_few_labels_are_another_matter() -> None:
+    assert advice(load("digits-100"), rows(BASE, NOISE, names=("supervised", "mg-random"))) is None

@@ -37,6 +37,13 @@ def test_recorder_writes_each_replicas_numbers(directory: RunDirectory) -> None:
     assert text == "tasks_done,task_0,task_1\n0,0.1,0.2\n1,0.5,0.6\n2,0.5,0.7\n"
 
 
+def test_of_long_tasks_few_steps_are_kept_and_written_at_once(directory: RunDirectory) -> None:
+    recorder = Recorder(directory, "base", [0, 7], every=3)
+    for step in range(7):
+        recorder.stepped(step, 0, {"loss": torch.tensor([1.0, 2.0])})
+    assert [line["step"] for line in directory.metrics("base", 7)] == [2, 5]
+
+
 def test_flush_keeps_what_an_interrupted_run_has(directory: RunDirectory) -> None:
     recorder = Recorder(directory, "base", [0, 7])
     recorder.stepped(0, 0, {"loss": torch.tensor([1.0, 2.0])})

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from gradcast.measures import measure
-from gradcast.result import course, diagnose, read
+from gradcast.result import course, diagnose, errors, read
 from gradcast.statistics import compare, correct
 from gradcast.store import Line
 from tests.runs import finished
@@ -80,3 +80,15 @@ def test_what_the_signal_did_is_told_per_row() -> None:
     assert {"cosine", "fitness_gain", "learner_movement", "tau", "pseudo_ratio_median"} <= set(predicted.diagnostics)
     assert "cosine" not in random.diagnostics
     assert predicted.diagnostics["unlabelled_images"] == random.diagnostics["unlabelled_images"]  # the same coins
+
+
+def test_errors_where_test_images_were_looked_at_while_training() -> None:
+    lines: list[Line] = [
+        {"step": 4, "task": 0, "loss": 1.0, "test_accuracy": 0.9},
+        {"step": 9, "task": 0, "loss": 1.0},
+        {"step": 14, "task": 0, "loss": 1.0, "test_accuracy": 0.7},
+    ]
+    found = errors(lines, np.array([[0.1], [0.8]]))
+    assert found == {"last_error": pytest.approx(20), "best_error": pytest.approx(10)}
+    assert errors(lines, np.array([[0.1], [0.95]]))["best_error"] == pytest.approx(5)  # the end is a look too
+    assert errors(lines[1:2], np.array([[0.1], [0.8]])) == {}

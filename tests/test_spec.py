@@ -67,8 +67,11 @@ BEST = {f"{name}-best" for name in ("icifar100-resnet-er", "icifar100-resnet-gem
 IMAGES = [f"icifar100-{name}" for name in ("resnet-gem", "resnet-dcl", "effnet-gem", "effnet-dcl", "effnetlite-gem")]
 
 
+FEW_LABELS = {"digits-100", "svhn-1000", "cifar10-4000", "cifar100-10000"}
+
+
 def test_presets_exist() -> None:
-    assert set(presets()) == {"digits", "mnist-r", "mnist-p", "acl-digits", *ACL, *IMAGES, *BEST}
+    assert set(presets()) == {"digits", "mnist-r", "mnist-p", "acl-digits", *ACL, *IMAGES, *BEST, *FEW_LABELS}
 
 
 def test_every_labelled_dataset_is_a_source_and_every_dataset_a_pool() -> None:

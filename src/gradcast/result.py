@@ -70,7 +70,7 @@ def read(directory: RunDirectory, *, rows: Container[str] | None = None, steps: 
         matrices = np.stack([directory.accuracy(row.name, seed, tasks) for seed in spec.seeds])
         measures = [measure(matrix) for matrix in matrices]
         lines = [directory.metrics(row.name, seed, tasks) for seed in spec.seeds] if steps else []
-        logs = [tested(own, matrix) | diagnose(own) for own, matrix in zip(lines, matrices, strict=steps)]
+        logs = [errors(own, matrix) | diagnose(own) for own, matrix in zip(lines, matrices, strict=steps)]
         names = list(dict.fromkeys(name for log in logs for name in log))  # a seed may have drawn no unlabelled batch
         diagnostics = {name: interval([log[name] for log in logs if name in log]) for name in names}
         drawn = COURSES if steps else ()
@@ -106,7 +106,7 @@ def diagnose(lines: Sequence[Line]) -> dict[str, float]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def tested(lines: Sequence[Line], matrix: Float[np.ndarray, "rows tasks"]) -> dict[str, float]:
+def errors(lines: Sequence[Line], matrix: Float[np.ndarray, "rows tasks"]) -> dict[str, float]:
     """Errors in per cent where test images were looked at while training: at the end, and the lowest of all looks."""
     looks = _values(lines, "test_accuracy")
     if not looks:

@@ -13,7 +13,7 @@ from gradcast.epochs.loop import EpochLoop
 from gradcast.epochs.steps import StepEpochs
 from gradcast.errors import GradcastError
 from gradcast.gradients.sgd import Sgd
-from gradcast.learners.named import LEARNERS
+from gradcast.learners.named import FEW_LABELS, LEARNERS
 from gradcast.run import run
 from gradcast.shared import Shared
 from gradcast.signals.predicted import Predicted
@@ -55,7 +55,7 @@ def fits(learner: str, signal: str) -> bool:
     )
 
 
-PAIRS = [(learner, "predicted") for learner in LEARNERS]
+PAIRS = [(learner, "predicted") for learner in LEARNERS if learner not in FEW_LABELS]
 PAIRS += [(learner, signal) for learner in OWN for signal in ("one-hot", "noise")]
 
 

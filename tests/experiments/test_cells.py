@@ -78,3 +78,11 @@ def test_a_damaged_specification_is_named(tmp_path: Path) -> None:
     for read in (cell.seeds, cell.results):
         with pytest.raises(GradcastError, match=r"spec\.toml cannot be read"):
             read(tmp_path)
+
+
+def test_with_few_labels_the_policy_decides_too_for_its_batch_is_that_of_unlabelled_images() -> None:
+    names = []
+    for batch in (64, 32):
+        rows = load("digits-100", [f"policy.batch={batch}"]).rows
+        names.append(Cell(next(row.setting for row in rows if row.name == "mg")).name)
+    assert names[0] != names[1]

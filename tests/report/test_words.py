@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from gradcast.report.words import counted, headline, number, verdicts
+from gradcast.specfile import load
 from gradcast.statistics import Interval
 from tests.runs import finished, small
 
@@ -32,3 +33,7 @@ def test_counts_have_their_noun(count: int, said: str) -> None:
 def test_the_headline_says_what_was_run() -> None:
     assert "3 rotated tasks of digits, 3 paired seeds, mean ± 95 %" in headline(small())
     assert "1 paired seed, mean" in headline(small("seeds=[4]"))
+
+
+def test_few_labels_are_counted() -> None:
+    assert "svhn with 1,000 labels, 400,000 steps, 5 paired seeds" in headline(load("svhn-1000"))

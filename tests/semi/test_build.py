@@ -1,11 +1,15 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
 from gradcast import build
+from gradcast.checkpoint.keeper import Safety
 from gradcast.data.images import Images, Source
 from gradcast.environment import Place
 from gradcast.evaluate import Evaluator
+from gradcast.learners.named import MgSpec
 from gradcast.semi.build import loop
 from gradcast.semi.core import Part
 from gradcast.semi.loop import SemiLoop
@@ -14,10 +18,12 @@ from gradcast.semi.meta_fitness import MetaFitness
 from gradcast.semi.meta_labels import MetaLabels
 from gradcast.semi.schedule import Schedule
 from gradcast.semi.signalled import Signalled
+from gradcast.signals.named import PredictedSpec
 from gradcast.signals.noise import Noise
 from gradcast.signals.predicted import Predicted
 from gradcast.signals.pseudo_labels import PseudoLabels
-from gradcast.specfile import load
+from gradcast.specfile import load, parse
+from tests.checkpoint.scene import Scene
 from tests.epochs.scene import Diary
 from tests.helpers import CPU
 from tests.test_build import SHELF
@@ -85,39 +91,49 @@ def test_mix_up_may_be_left_out() -> None:
     assert made("mg", "row.mg.learner.mix_up=0.0").step.mix_up is None
 
 
+def noise_images(classes: int) -> Source:
+    """Two small images of every class to train on, one to test on."""
+    y = np.arange(2 * classes) % classes
+    x = np.random.default_rng(0).integers(0, 256, (len(y), 3, 12, 12), dtype=np.uint8)
+    return Source("noise", Images(x, y), Images(x[:classes], y[:classes]), tuple(map(str, range(classes))))
+
+
 @pytest.mark.parametrize(
-    ("preset", "beta", "decay", "scale", "augment"),
+    ("preset", "labels", "beta", "decay", "scale", "augment"),
     [
-        ("svhn-1000", 0.1, 5e-5, 2.0, ["crop"]),
-        ("cifar10-4000", 1.0, 1e-4, 1.0, ["crop", "flip"]),
-        ("cifar100-10000", 1.0, 1e-4, 1.0, ["crop", "flip"]),
+        ("svhn-1000", 1000, 0.1, 5e-5, 2.0, ["crop"]),
+        ("cifar10-4000", 4000, 1.0, 1e-4, 1.0, ["crop", "flip"]),
+        ("cifar100-10000", 10_000, 1.0, 1e-4, 1.0, ["crop", "flip"]),
     ],
 )
-def test_published_presets_train(preset: str, beta: float, decay: float, scale: float, augment: list[str]) -> None:
-    """Their own constants; on a few small images, for two steps."""
-    classes, drawn = 100 if "100-" in preset else 10, np.random.default_rng(0)
-    y = np.arange(2 * classes) % classes
-    x = drawn.integers(0, 256, (len(y), 3, 12, 12), dtype=np.uint8)
-    source = Source("noise", Images(x, y), Images(x[:classes], y[:classes]), tuple(map(str, range(classes))))
-    whole = next(row.setting for row in load(preset).rows if row.name == "mg-predicted")
-    assert whole.semi is not None
-    assert whole.semi.schedule(whole.learner.lr) == Schedule()
-    assert (whole.stream.batch, whole.policy.batch, whole.stream.augment) == (128, 128, augment)
-    own = made(
-        "mg-predicted",
-        f"semi.labels={classes}",
-        *("stream.batch=4", "policy.batch=4"),
-        preset=preset,
-        source=source,
-    )
-    step = own.step
-    h = step.parts[1]
-    assert step.mix_up is not None
-    assert isinstance(h, MetaFitness)
-    assert (step.mix_up.beta, step.sgd.decay, h.learner.loss_scale) == (beta, decay, scale)
-    assert sum(step.model.sizes) == {10: 3_121_802, 100: 3_133_412}[classes]
-    told = [step(*own.supply.next()) for _ in range(2)]
-    assert all(bool(each["finite"].all()) for each in told)
+def test_published_constants(
+    preset: str, labels: int, beta: float, decay: float, scale: float, augment: list[str]
+) -> None:
+    rows = {row.name: row.setting for row in load(preset).rows}
+    assert list(rows) == [row.name for row in load("digits-100").rows]
+    own = rows["mg-predicted"]
+    assert own.semi is not None
+    assert own.semi.labels == labels
+    assert own.semi.schedule(own.learner.lr) == Schedule()
+    assert (own.stream.batch, own.policy.batch, own.stream.augment) == (128, 128, augment)
+    assert isinstance(own.learner, MgSpec)
+    assert (own.learner.momentum, own.learner.decay, own.learner.mix_up) == (0.9, decay, beta)
+    assert isinstance(own.signal, PredictedSpec)
+    assert (own.signal.hidden, own.signal.alpha, own.signal.loss_scale) == ([128, 32], 0.001, scale)
+    assert own.model.name == "conv-large"
+    assert rows["supervised"].learner.model_dump() == {
+        "name": "finetune", "lr": 0.1, "momentum": 0.9, "decay": decay
+    }  # fmt: skip
+
+
+def test_conv_large_takes_a_step() -> None:
+    few = ["semi.labels=100", "stream.batch=4", "policy.batch=4"]
+    own = made("mg-predicted", *few, preset="cifar100-10000", source=noise_images(100))
+    before = own.step.model.theta.clone()
+    assert sum(own.step.model.sizes) == 3_133_412
+    told = own.step(*own.supply.next())
+    assert bool(told["finite"].all())
+    assert not torch.equal(own.step.model.theta, before)
 
 
 def test_a_row_trains_from_its_specification() -> None:
@@ -131,3 +147,14 @@ def test_a_row_trains_from_its_specification() -> None:
     assert stored["labelled"].tolist() == own.supply.labelled.tolist()
     assert stored["signal.learner.weights.0"].shape == (2, 128, 10)
     assert {name for name in stored if name.startswith("model.")} >= {"model.layers.0.weight"}
+
+
+@pytest.mark.parametrize("row", ["supervised", "mg-predicted", "one-hot", "mean-teacher"])
+def test_a_row_that_is_cut_off_goes_on_to_the_same_bytes(row: str, tmp_path: Path) -> None:
+    changes = ["semi.steps=9", "semi.milestones=[6]", "semi.ramp=3", "semi.test_every=3", "stream.augment=['flip']"]
+    setting = next(own.setting for own in load("digits-100", changes).rows if own.name == row)
+    spec, scene = parse({"name": "few", "seeds": [3, 5], **setting.model_dump()}), Scene(tmp_path)
+    whole = scene.train(spec, "whole")
+    assert whole is not None
+    assert scene.train(spec, "cut", Safety(0, 2), cut=5) is None
+    assert scene.train(spec, "cut", Safety(0, 2)) == whole

@@ -50,7 +50,7 @@ def test_batches_may_differ_without_mix_up_and_must_be_filled() -> None:
     few = ["policy.batch=1200", "row.mg.learner.mix_up=0.0"]
     own = setting("mg", *few)
     stream = build.stream(own.stream, SHELF)
-    with pytest.raises(GradcastError, match="1197 images have no label and a batch of them shall have 1200; lower pol"):
+    with pytest.raises(GradcastError, match=r"1197 images have no label and a batch of them shall have 1200; lower"):
         check_semi(own, stream)
     check_semi(setting("supervised", *few), stream)
     check_semi(setting("mg", "policy.batch=1100", "row.mg.learner.mix_up=0.0"), stream)

@@ -1,3 +1,5 @@
+import tomllib
+
 import pytest
 
 from gradcast.errors import GradcastError
@@ -49,6 +51,4 @@ def test_what_belongs_to_few_labels_is_said_elsewhere(settings: list[str], sente
 def test_specifications_without_it_say_nothing_of_it_and_others_are_read_back() -> None:
     assert "semi" not in dump(load("digits"))
     spec = load("digits-100")
-    import tomllib
-
     assert parse(tomllib.loads(dump(spec))) == spec

@@ -8,7 +8,7 @@ from torch import Tensor
 from gradcast import build
 from gradcast.core import Metrics
 from gradcast.gradients.sgd import Sgd
-from gradcast.learners.named import LEARNERS, SCHEDULED
+from gradcast.learners.named import FEW_LABELS, LEARNERS, SCHEDULED
 from gradcast.replicas import Replicas
 from gradcast.shared import Shared
 from gradcast.signals import Predicted
@@ -103,7 +103,7 @@ def trained(setting: Setting, seeds: list[int]) -> Seen:
 
 
 @pytest.mark.parametrize("guard", [False, True])
-@pytest.mark.parametrize("learner", [name for name in LEARNERS if name not in SCHEDULED])
+@pytest.mark.parametrize("learner", [name for name in LEARNERS if name not in (*SCHEDULED, *FEW_LABELS)])
 @pytest.mark.parametrize("name", [*sorted(SIGNALS.keys() - {"none"}), "contrastive,signal.labelled=true"])
 def test_every_signal_with_every_learner(name: str, learner: str, guard: bool) -> None:
     """Two tasks, two replicas, BatchNorm; every replica trains as it would alone."""
