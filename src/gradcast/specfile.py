@@ -77,12 +77,12 @@ def parse(raw: Mapping[str, Any]) -> Spec:
     try:
         Setting.model_validate(common)  # a mistake there belongs to no row
     except ValidationError as error:
-        raise GradcastError(_explain(error.errors()[0])) from None
+        raise GradcastError(_explain(_first(error))) from None
     parsed = [_row(row, index, common) for index, row in enumerate(rows)]
     try:
         return Spec.model_validate({key: raw[key] for key in HEADER if key in raw} | {"rows": parsed})
     except ValidationError as error:
-        raise GradcastError(_explain(error.errors()[0])) from None
+        raise GradcastError(_explain(_first(error))) from None
 
 
 def dump(spec: Spec) -> str:
@@ -117,7 +117,7 @@ def _row(raw: Raw, index: int, common: Raw) -> Row:
         setting = Setting.model_validate(_merge(common, _tables(raw)))
         return Row(name=name, label=raw.get("label", describe(setting)), setting=setting)
     except ValidationError as error:
-        raise GradcastError(f"row {name!r}: {_explain(error.errors()[0])}") from None
+        raise GradcastError(f"row {name!r}: {_explain(_first(error))}") from None
 
 
 def _rows(raw: Mapping[str, Any]) -> list[Raw]:
@@ -188,6 +188,12 @@ def _literal(text: str) -> object:
         return text.strip()
     value: object = parsed["value"] if set(parsed) == {"value"} else text
     return value
+
+
+def _first(error: ValidationError) -> ErrorDetails:
+    """What to say of several mistakes: an unknown key may explain that another is missing."""
+    found = error.errors()
+    return next((own for own in found if own["type"] == "extra_forbidden"), found[0])
 
 
 def _explain(error: ErrorDetails) -> str:

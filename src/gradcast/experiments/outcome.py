@@ -121,7 +121,7 @@ def _line(item: Item, experiment: Experiment, own: Mapping[str, Trained | None],
     if other is None or not common:
         return Line(item, ours, figures, published_gain=gain, state=failure, origin=found.origin)
     variant, first = (_of(each, common) for each in (found, other))
-    noise = None if gain is None else _noise(gain, variant, first)
+    noise = None if gain is None else noise_of(gain, variant, first)
     return Line(item, ours, figures, compare(variant, first), gain, noise, failure, found.origin)
 
 
@@ -130,7 +130,7 @@ def _of(found: Trained, seeds: Sequence[int]) -> list[float]:
     return [by_seed[seed] for seed in seeds]
 
 
-def _noise(gain: float, variant: Sequence[float], base: Sequence[float]) -> Noise | None:
+def noise_of(gain: float, variant: Sequence[float], base: Sequence[float]) -> Noise | None:
     """A published difference is one run less another: how far apart do single runs of ours lie by chance?"""
     seeds = len(base)
     if seeds < 2:

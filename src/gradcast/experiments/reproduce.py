@@ -9,6 +9,7 @@ from gradcast import specfile
 from gradcast.environment import Arithmetic
 from gradcast.errors import Diverged, GradcastError
 from gradcast.experiments.cells import Cell
+from gradcast.experiments.errors import with_errors
 from gradcast.experiments.experiment import Experiment, Item, load
 from gradcast.experiments.outcome import Line, lines
 from gradcast.loop import Extent, Position
@@ -106,6 +107,7 @@ def train(wanted: Request, *, data: Path | None, device: str, display: Display |
 def outcome(wanted: Request, failed: dict[str, str]) -> list[Line]:
     """All rows, with what is trained of them; other settings say nothing about published figures."""
     found = lines(wanted.experiment, wanted.seeds, wanted.dtype, wanted.cells, failed=failed)
+    found = with_errors(found, wanted.seeds, wanted.dtype, wanted.cells)
     if wanted.comparable:
         return found
     return [replace(line, noise=None) for line in found if not wanted.rows or line.item.name in wanted.rows]

@@ -9,8 +9,14 @@ from gradcast.report.tables import Cell, Table, estimate
 from gradcast.report.words import number
 from gradcast.store import to_json, write_text
 
-ERRORS = {"svhn": "error (%), SVHN", "cifar_10": "error (%), CIFAR-10", "cifar_100": "error (%), CIFAR-100"}
-TITLES = {"acc": "ACC (%)", "bwt": "BWT", "fwt": "FWT", "milliseconds": "ms an image", "megabytes": "MB"} | ERRORS
+TITLES = {
+    "acc": "ACC (%)",
+    "bwt": "BWT",
+    "fwt": "FWT",
+    "milliseconds": "ms an image",
+    "megabytes": "MB",
+    "error": "best error (%)",
+}
 DIGITS = dict.fromkeys(TITLES, 2) | {"bwt": 4, "fwt": 4, "milliseconds": 3, "megabytes": 0}
 
 
