@@ -89,3 +89,15 @@ def test_tasks_of_many_epochs_need_room_for_the_best_and_for_every_tasks_modules
     assert need("stream.batch=320", "policy.batch=320") > 2 * base
     joint = ["learner.name=joint", "stream.classes_per_task=2"]
     assert need(*joint, "stream.tasks=5", "stream.batch=100") > need(*joint, "stream.tasks=2", "stream.batch=100")
+
+
+def test_few_labels_need_room_for_two_views_and_further_weights() -> None:
+    settings = [row.setting for row in load("digits-100").rows if row.name in ("supervised", "mg")]
+    stream = build.stream(settings[0].stream, Shelf(Path("data"), Cache(Path("cache")), untracked))
+    plain = settings[0].learner.model_copy(update={"momentum": 0.0, "decay": 0.0})
+    alone = settings[0].model_copy(update={"semi": None, "learner": plain})
+    made = MLP([64, 64, 10], norm="batch")
+    weights, images = sum(p.numel() for p in made.parameters()), 64 + 64
+    more = 6 * weights * 4 + 5 * images * activation_numbers(made, (1, 8, 8))
+    for setting in settings:
+        assert replica_bytes(setting, stream, PLACE) == replica_bytes(alone, stream, PLACE) + more

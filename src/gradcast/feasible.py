@@ -8,7 +8,7 @@ from gradcast.epochs.curriculum import Tasks
 from gradcast.errors import GradcastError
 from gradcast.learners.named import AgemSpec, DclSpec, GemSpec
 from gradcast.networks.featured import Featured
-from gradcast.semi.feasible import check_semi
+from gradcast.semi.feasible import check_semi, uses_unlabelled
 from gradcast.signals.named import ContrastiveSpec, NoSignalSpec, RotationSpec, views
 from gradcast.spec import Setting
 from gradcast.streams.stream import Stream
@@ -45,7 +45,10 @@ def _check_batches(setting: Setting, stream: Tasks) -> None:
     counts = map(stream.count, range(len(stream.tasks)))
     short = min(min(count % batch or batch, count) for count in counts)
     passes = {"stream.batch": batch if setting.semi is not None else short}  # few labels: every batch is full
-    if not isinstance(setting.signal, NoSignalSpec) and policy.p > 0 and policy.batchnorm != "frozen":
+    unlabelled = not isinstance(setting.signal, NoSignalSpec)
+    if setting.semi is not None:
+        unlabelled = uses_unlabelled(setting)
+    if unlabelled and policy.p > 0 and policy.batchnorm != "frozen":
         passes["policy.batch"] = views(setting.signal).count * policy.batch
     if isinstance(learner, GemSpec | DclSpec | AgemSpec) and learner.batchnorm != "frozen":
         passes["learner.memory"] = learner.memory

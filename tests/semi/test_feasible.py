@@ -2,6 +2,7 @@ import pytest
 
 from gradcast import build
 from gradcast.errors import GradcastError
+from gradcast.feasible import check
 from gradcast.semi.feasible import check_semi, uses_unlabelled
 from gradcast.spec import Setting
 from gradcast.specfile import load
@@ -54,3 +55,14 @@ def test_batches_may_differ_without_mix_up_and_must_be_filled() -> None:
         check_semi(own, stream)
     check_semi(setting("supervised", *few), stream)
     check_semi(setting("mg", "policy.batch=1100", "row.mg.learner.mix_up=0.0"), stream)
+
+
+def test_batches_are_full_and_those_of_one_image_are_said() -> None:
+    """A pass through the 1,297 digits in batches of 16 would end in a single image; walks have no end."""
+    fine = setting("mg", "stream.batch=16", "policy.batch=16")
+    stream = build.stream(fine.stream, SHELF)
+    check(fine, stream)
+    lonely = ["policy.batch=1", "row.mg.learner.mix_up=0.0"]
+    with pytest.raises(GradcastError, match=r"policy.batch leads to a pass of a single image, which BatchNorm cannot"):
+        check(setting("mg", *lonely), stream)
+    check(setting("supervised", *lonely), stream)
