@@ -99,7 +99,7 @@ def test_crops_shift_by_up_to_four_pixels_into_black_before_images_are_normalise
 
 
 def test_too_few_images_without_labels_are_said_unless_none_are_wanted() -> None:
-    with pytest.raises(GradcastError, match="8 images have no label and a batch of them shall have 9; lower semi"):
+    with pytest.raises(GradcastError, match=r"8 images have no label and a batch of them shall have 9; lower policy"):
         numbered(extra=9)
     everything = np.arange(12)[None]
     pool = numbered().pool
