@@ -48,10 +48,10 @@ def test_a_gain_of_chance_is_noise_19_times_in_20() -> None:
     for _ in range(4000):
         seeds, own = draw.normal(70, 1.0, 6), draw.normal(0, 0.4, (2, 6))  # what a seed brings, and what chance adds
         runs = seeds + own
-        kinds.append(outcome._noise(float(runs[0, -1] - runs[1, -1]), runs[0, :5].tolist(), runs[1, :5].tolist()))
+        kinds.append(outcome.noise_of(float(runs[0, -1] - runs[1, -1]), runs[0, :5].tolist(), runs[1, :5].tolist()))
     assert kinds.count("pairs") / len(kinds) == pytest.approx(0.95, abs=0.015)
-    assert outcome._noise(9.0, [70.0, 71.0, 72.0], [70.1, 71.2, 71.9]) == "beyond"
-    assert outcome._noise(2.0, [70.0, 71.0, 72.0], [70.1, 71.2, 71.9]) == "seeds"
+    assert outcome.noise_of(9.0, [70.0, 71.0, 72.0], [70.1, 71.2, 71.9]) == "beyond"
+    assert outcome.noise_of(2.0, [70.0, 71.0, 72.0], [70.1, 71.2, 71.9]) == "seeds"
 
 
 def test_two_seeds_differ_by_more_than_the_spread_of_seeds_once_in_20() -> None:
@@ -60,7 +60,7 @@ def test_two_seeds_differ_by_more_than_the_spread_of_seeds_once_in_20() -> None:
     for _ in range(4000):
         runs = draw.normal(70, 1.0, (2, 6))  # nothing is shared by pairs
         beyond += (
-            outcome._noise(float(runs[0, -1] - runs[1, -1]), runs[0, :5].tolist(), runs[1, :5].tolist()) == "beyond"
+            outcome.noise_of(float(runs[0, -1] - runs[1, -1]), runs[0, :5].tolist(), runs[1, :5].tolist()) == "beyond"
         )
     assert beyond / 4000 < 0.05
 
