@@ -1,6 +1,6 @@
 """A moving average of the weights: steps of a constant length never settle, their mean does."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import ClassVar
 
@@ -25,17 +25,10 @@ class Average:
         self.theta: Float[Tensor, "r p"] = model.theta.clone()
         self.buffers = {name: buffer.clone() for name, buffer in model.buffers.items()}
 
-    @torch.no_grad()
     def follow(self, model: Replicas) -> None:
         """One more step is done."""
         self.count += 1
-        share = 1 / min(self.count, self.steps)
-        self.theta.lerp_(model.theta, share)
-        for name, mean in self.buffers.items():
-            if mean.is_floating_point():
-                mean.lerp_(model.buffers[name], share)
-            else:  # counters
-                mean.copy_(model.buffers[name])
+        move(self.theta, self.buffers, model, 1 / min(self.count, self.steps))
 
     @contextmanager
     def shown(self, model: Replicas) -> Iterator[None]:
@@ -47,6 +40,19 @@ class Average:
             yield
         finally:
             _put(places, own)
+
+
+@torch.no_grad()
+def move(
+    theta: Float[Tensor, "r p"], buffers: Mapping[str, Tensor], model: Replicas, share: float | Float[Tensor, ""]
+) -> None:
+    """Averages go a ``share`` of the way to the model's weights and statistics; counters are taken over."""
+    theta.lerp_(model.theta, share)
+    for name, mean in buffers.items():
+        if mean.is_floating_point():
+            mean.lerp_(model.buffers[name], share)
+        else:
+            mean.copy_(model.buffers[name])
 
 
 @torch.no_grad()

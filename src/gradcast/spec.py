@@ -230,7 +230,7 @@ def _with_schedule(setting: Setting) -> str | None:
     stream, signal = setting.stream, setting.signal
     problems = {
         "a [schedule] has many tasks and [semi] has one: leave one of them out": (
-            setting.semi is not None or learner.name in FEW_LABELS
+            setting.semi is not None or setting.learner.name in FEW_LABELS
         ),
         "a [schedule] splits the classes in each seed's own order: set stream.scenario=split and "
         "stream.class_order=seeded": (stream.scenario, stream.class_order) != ("split", "seeded"),

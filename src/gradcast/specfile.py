@@ -16,6 +16,7 @@ from gradcast.epochs.schedule import Schedule
 from gradcast.errors import GradcastError
 from gradcast.semi.table import SemiSpec
 from gradcast.spec import CHOICES, LONGEST_NAME, Row, Setting, Spec, describe
+from gradcast.tables import Table
 
 Raw = dict[str, Any]
 DEFAULT_NAMES = {"model": "mlp", "learner": "gem", "signal": "none", "pool": "patches"}

@@ -25,6 +25,7 @@ from gradcast.semi.supply import Supply
 from gradcast.signals.named import META, PredictedSpec, PseudoLabelsSpec, gradient_learner, signal
 from gradcast.spec import Setting
 from gradcast.streams.pool import Pool
+from gradcast.streams.scale import Scale
 from gradcast.streams.stream import Stream
 
 
@@ -44,7 +45,7 @@ def loop(setting: Setting, stream: Stream, evaluator: Evaluator, seeds: Sequence
     elif isinstance(spec, MeanTeacherSpec):
         average = MeanTeacher(another("teacher"), model, weight=spec.consistency, memory=spec.average)
         parts, judged = [average], average.teacher
-    own = _signal(setting, model, seeds, lambda: another("labeller"))
+    own = _signal(setting, model, seeds, lambda: another("labeller"), stream.scale)
     parts = [*parts, *([] if own is None else [own])]
     views = max((part.views for part in parts), default=1)
     supply = _supply(setting, stream, seeds, place, views)
@@ -52,12 +53,14 @@ def loop(setting: Setting, stream: Stream, evaluator: Evaluator, seeds: Sequence
     return SemiLoop(supply, step, evaluator, seeds, judged)
 
 
-def _signal(setting: Setting, model: Replicas, seeds: Sequence[int], teacher: Callable[[], Replicas]) -> Part | None:
+def _signal(
+    setting: Setting, model: Replicas, seeds: Sequence[int], teacher: Callable[[], Replicas], scale: Scale
+) -> Part | None:
     spec = setting.signal
     if isinstance(spec, PredictedSpec) and spec.objective in META and spec.directions == "learned":
         h = gradient_learner(spec, model.heads.width, seeds).to(model.theta)
         return MetaFitness(h, exact=spec.objective == "meta-exact")
-    found = signal(spec, model, seeds, setting.learner.lr, teacher)
+    found = signal(spec, model, seeds, setting.learner.lr, teacher, scale)
     if found is None:
         return None
     assert isinstance(found, LogitSignal)

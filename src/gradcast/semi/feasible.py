@@ -52,7 +52,9 @@ def _problem(setting: Setting) -> str | None:
         "the unlabelled images of [semi] are training images without their label: leave [pool] out": (
             setting.pool != PatchesSpec()
         ),
-        "[semi] tests on all images: leave evaluation.drop_last out": setting.evaluation != EvaluationSpec(),
+        "[semi] tests on all images, with the weights themselves: leave [evaluation] out": (
+            setting.evaluation != EvaluationSpec()
+        ),
         f"mix-up pairs labelled and unlabelled images: set policy.batch equal to stream.batch, {stream.batch}, or "
         "learner.mix_up=0.0": isinstance(learner, MgSpec) and learner.mix_up > 0 and policy.batch != stream.batch,
     }

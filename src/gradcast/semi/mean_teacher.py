@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from gradcast.average import move
 from gradcast.core import Metrics, Unlabelled
 from gradcast.environment import sent
 from gradcast.replicas import Replicas
@@ -57,12 +58,6 @@ class MeanTeacher(Part):
         loss, dz = squared_distance(z, self.label)
         return self.weight * moment.weight * dz, {"signal_loss": loss}
 
-    @torch.no_grad()
     def end(self, model: Replicas) -> None:
-        """The average moves; counters are taken over."""
-        self.teacher.theta.lerp_(model.theta, self.share)
-        for name, buffer in self.teacher.buffers.items():
-            if buffer.is_floating_point():
-                buffer.lerp_(model.buffers[name], self.share)
-            else:
-                buffer.copy_(model.buffers[name])
+        """The average moves."""
+        move(self.teacher.theta, self.teacher.buffers, model, self.share)
