@@ -62,7 +62,7 @@ class Shared:
 
     def stream(self, setting: Setting) -> tuple[Stream, Evaluator]:
         """The stream and the test sets of its tasks."""
-        key = setting.stream.model_dump_json() + setting.evaluation.model_dump_json()
+        key = f"{setting.stream.model_dump_json()} {setting.evaluation.drop_last}"
         if key not in self._streams:
             stream = build.stream(setting.stream, self.shelf, self.source)
             tests = [stream.test(task) for task in range(len(stream.tasks))]
