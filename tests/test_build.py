@@ -10,7 +10,7 @@ from gradcast.data.cache import Cache
 from gradcast.data.load import Shelf, untracked
 from gradcast.environment import Place
 from gradcast.errors import GradcastError
-from gradcast.spec import FolderSpec, PatchesSpec
+from gradcast.pools import FolderSpec, PatchesSpec
 from gradcast.specfile import load
 from gradcast.streams.pool import TRANSFORMS
 from tests.helpers import CPU

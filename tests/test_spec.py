@@ -17,10 +17,9 @@ from gradcast.experiments.cells import Cell
 from gradcast.experiments.experiment import load as load_table
 from gradcast.signals.named import PredictedSpec
 from gradcast.signals.policy import Policy
-from gradcast.spec import CHOICES, AugmentationName, PoolName, Row, Setting, SourceName, Spec
+from gradcast.spec import CHOICES, AugmentationName, Row, Setting, SourceName, Spec
 from gradcast.specfile import load, presets
 from gradcast.store import RunDirectory
-from gradcast.streams.pool import TRANSFORMS, TransformName
 from gradcast.streams.scale import Scale
 
 
@@ -74,12 +73,10 @@ def test_presets_exist() -> None:
     assert set(presets()) == {"digits", "mnist-r", "mnist-p", "acl-digits", *ACL, *IMAGES, *BEST, *FEW_LABELS}
 
 
-def test_every_labelled_dataset_is_a_source_and_every_dataset_a_pool() -> None:
+def test_every_labelled_dataset_is_a_source() -> None:
     labelled = {name for name, dataset in CATALOGUE.items() if dataset.labelled}
     assert set(get_args(SourceName)) == labelled | {"digits", "folder", "npz", "python"}
-    assert set(get_args(PoolName)) == set(CATALOGUE) | {"digits"}
     assert set(get_args(AugmentationName)) == set(AUGMENTATIONS)
-    assert set(get_args(TransformName)) == set(TRANSFORMS)
 
 
 # Names of runs that were trained before specifications knew of schedules, momentum or channels: they are found again.

@@ -21,19 +21,12 @@ from gradcast.models import AlexNetSpec, ModelSpec, network
 from gradcast.networks.acl import acl_network
 from gradcast.networks.hat import HatNetwork
 from gradcast.networks.pnn import pnn_network
+from gradcast.pools import CallersPoolSpec, DatasetPoolSpec, FolderSpec, PatchesSpec, PoolSpec
 from gradcast.randomness import seeded
 from gradcast.replicas import Replicas
 from gradcast.signals import Draws
 from gradcast.signals.named import signal, views
-from gradcast.spec import (
-    CallersPoolSpec,
-    DatasetPoolSpec,
-    FolderSpec,
-    PatchesSpec,
-    PoolSpec,
-    Setting,
-    StreamSpec,
-)
+from gradcast.spec import Setting, StreamSpec
 from gradcast.step import Step
 from gradcast.streams import scenarios
 from gradcast.streams.pool import TRANSFORMS, Pool, named, subset

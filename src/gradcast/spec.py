@@ -33,6 +33,7 @@ from gradcast.models import (
     OwnNetworkSpec,
     SlimResNetSpec,
 )
+from gradcast.pools import POOLS, PatchesSpec, PoolSpec
 from gradcast.semi.table import SemiSpec
 from gradcast.signals import named as signals
 from gradcast.signals.named import (
@@ -45,7 +46,6 @@ from gradcast.signals.named import (
     SignalSpec,
 )
 from gradcast.signals.policy import Policy
-from gradcast.streams.pool import TransformName
 from gradcast.streams.scale import Normalise
 from gradcast.streams.scenarios import Scenario
 from gradcast.tables import Natural, Place, Positive, Share, Table, Words
@@ -55,10 +55,6 @@ LONGEST_NAME = 100  # of a run or row, which become folders
 SourceName = Literal[
     "digits", "mnist", "fashion-mnist", "cifar-10", "cifar-100", "svhn", "tiny-imagenet", "mini-imagenet",
     "folder", "npz", "python",
-]  # fmt: skip
-PoolName = Literal[
-    "tiny-imagenet", "coco", "cub", "aircraft", "cars",
-    "digits", "mnist", "fashion-mnist", "cifar-10", "cifar-100", "svhn", "mini-imagenet",
 ]  # fmt: skip
 
 
@@ -97,50 +93,12 @@ class StreamSpec(Table):
         return self
 
 
-class PoolTable(Table):
-    """What every pool of unlabelled images has; they are brought to the stream's shape."""
-
-    transform: TransformName = "plain"
-    augment: list[AugmentationName] = []  # after the transform
-    scale: Literal["labelled", "reference"] = "labelled"  # reference: normalised as in the published code
-    ratio: Share = 1.0  # share of the pool that may be drawn
-
-
-class PatchesSpec(PoolTable):
-    """Crops of two photographs that ship with scikit-learn."""
-
-    name: Literal["patches"] = "patches"
-    count: Positive = 2000
-
-
-class FolderSpec(PoolTable):
-    """Any folder or zip archive of images."""
-
-    name: Literal["folder"]
-    path: Place
-
-
-class DatasetPoolSpec(PoolTable):
-    """A dataset by name, its labels ignored."""
-
-    name: PoolName
-
-
-class CallersPoolSpec(PoolTable):
-    """Images that the caller of ``gradcast.run`` brings along."""
-
-    name: Literal["python"]
-
-
 class EvaluationSpec(Table):
     """How accuracy is counted."""
 
     drop_last: bool = False  # the published code never looks at a test set's last image and counts it as wrong
     average: Positive = 1  # steps over which weights are averaged for evaluation; 1: as they are
     unsaid: ClassVar[tuple[str, ...]] = ("average",)
-
-
-PoolSpec = Annotated[PatchesSpec | FolderSpec | DatasetPoolSpec | CallersPoolSpec, Field(discriminator="name")]
 
 
 # The choices by name, for messages and for rows that change a name.
@@ -155,12 +113,7 @@ CHOICES: dict[str, dict[str, type[Table]]] = {
     },
     "learner": LEARNERS,
     "signal": SIGNALS,
-    "pool": {
-        "patches": PatchesSpec,
-        "folder": FolderSpec,
-        **dict.fromkeys(get_args(PoolName), DatasetPoolSpec),
-        "python": CallersPoolSpec,
-    },
+    "pool": POOLS,
 }
 
 

@@ -54,7 +54,7 @@ def test_presets_are_listed(tmp_path: Path) -> None:
     assert all(name in listed for name in ("digits", "mnist-r", "mnist-p"))
 
 
-LONG = ("run", *small("stream.epochs=200"), "--seeds", "2", "--device", "cpu")
+LONG = ("run", *small("stream.epochs=2000"), "--seeds", "2", "--device", "cpu")
 
 
 def begun(cwd: Path, after: int) -> subprocess.Popen[str]:

@@ -9,7 +9,7 @@ from gradcast.data.cache import Cache
 from gradcast.data.load import Shelf, untracked
 from gradcast.data.sheet import COLUMNS, GAP, MARGIN, POOL_ROWS, TILE, contact_sheet
 from gradcast.environment import Place
-from gradcast.spec import PatchesSpec
+from gradcast.pools import PatchesSpec
 from gradcast.specfile import load
 from tests.helpers import CPU
 

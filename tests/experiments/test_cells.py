@@ -45,18 +45,6 @@ def test_a_name_says_what_decides_the_result() -> None:
     assert Cell(predicted).name != Cell(other.item("predicted").setting or predicted).name
 
 
-@pytest.mark.parametrize(
-    ("preset", "row", "name"),
-    [
-        ("mnist-r", 0, "mnist-gem-none-871d07f1a573"),
-        ("mnist-r", 1, "mnist-gem-predicted-b5e64b7759fe"),
-        ("icifar100-resnet-gem", 1, "cifar-100-gem-predicted-3cbf200b4867"),
-    ],
-)
-def test_new_options_leave_finished_runs_where_they_are(preset: str, row: int, name: str) -> None:
-    assert Cell(load(preset).rows[row].setting).name == name
-
-
 def test_seeds_that_saw_other_data_are_not_put_together(tmp_path: Path) -> None:
     cell = Cell(setting("gem"))
     train(cell, [0], tmp_path)

@@ -57,7 +57,7 @@ def test_every_option_of_the_signal_arrives() -> None:
 
 def test_momentum_and_decay_are_those_of_h_and_go_without_saying_where_there_are_none() -> None:
     setting = load("digits", ["signal.momentum=0.9", "signal.decay=0.01"]).rows[1].setting
-    found = signal(setting.signal, model(), [0], 0.1, model)
+    found = signal(setting.signal, model(), [0], 0.1, model, Scale())
     assert isinstance(found, Predicted)
     assert isinstance(found.learner.optimizer, Sgd)
     assert (found.learner.optimizer.momentum, found.learner.optimizer.decay) == (0.9, 0.01)

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from gradcast import specfile
 from gradcast.checkpoint.keeper import Safety
 from gradcast.errors import GradcastError
-from gradcast.learners.named import LEARNERS, SCHEDULED
+from gradcast.learners.named import FEW_LABELS, LEARNERS, SCHEDULED
 from gradcast.run import run
 from gradcast.signals.named import SIGNALS
 
@@ -65,7 +65,8 @@ def soak(minutes: float, say: Callable[[str], None]) -> Soak:
     if not Path("/proc/self/statm").is_file():
         raise GradcastError("a soak reads memory and open files from /proc, which this system does not have")
     begun, samples = time.monotonic(), list[Sample]()
-    pairs = [(learner, signal) for signal in SIGNALS for learner in LEARNERS if learner not in SCHEDULED]
+    learners = [name for name in LEARNERS if name not in (*SCHEDULED, *FEW_LABELS)]
+    pairs = [(learner, signal) for signal in SIGNALS for learner in learners]
     for number in count():
         learner, signal = pairs[number % len(pairs)]
         say(f"{number} runs; now {learner} with {signal}")

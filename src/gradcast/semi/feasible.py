@@ -2,11 +2,12 @@
 
 from gradcast.errors import GradcastError
 from gradcast.learners.named import FinetuneSpec, MeanTeacherSpec, MgSpec
+from gradcast.pools import PatchesSpec
 from gradcast.semi.labels import choose_labelled, others
 from gradcast.semi.supply import check_unlabelled
 from gradcast.signals.named import NoiseSpec, NoSignalSpec, PredictedSpec, PseudoLabelsSpec
 from gradcast.signals.policy import Policy
-from gradcast.spec import EvaluationSpec, PatchesSpec, Setting
+from gradcast.spec import EvaluationSpec, Setting
 from gradcast.streams.stream import Stream
 
 LEARNERS = (FinetuneSpec, MgSpec, MeanTeacherSpec)

@@ -1,0 +1,58 @@
+"""Pools of unlabelled images by name: what a specification says of each."""
+
+from typing import Annotated, Literal, get_args
+
+from pydantic import Field
+
+from gradcast.augment import AugmentationName
+from gradcast.streams.pool import TransformName
+from gradcast.tables import Place, Positive, Share, Table
+
+PoolName = Literal[
+    "tiny-imagenet", "coco", "cub", "aircraft", "cars",
+    "digits", "mnist", "fashion-mnist", "cifar-10", "cifar-100", "svhn", "mini-imagenet",
+]  # fmt: skip
+
+
+class PoolTable(Table):
+    """What every pool of unlabelled images has; they are brought to the stream's shape."""
+
+    transform: TransformName = "plain"
+    augment: list[AugmentationName] = []  # after the transform
+    scale: Literal["labelled", "reference"] = "labelled"  # reference: normalised as in the published code
+    ratio: Share = 1.0  # share of the pool that may be drawn
+
+
+class PatchesSpec(PoolTable):
+    """Crops of two photographs that ship with scikit-learn."""
+
+    name: Literal["patches"] = "patches"
+    count: Positive = 2000
+
+
+class FolderSpec(PoolTable):
+    """Any folder or zip archive of images."""
+
+    name: Literal["folder"]
+    path: Place
+
+
+class DatasetPoolSpec(PoolTable):
+    """A dataset by name, its labels ignored."""
+
+    name: PoolName
+
+
+class CallersPoolSpec(PoolTable):
+    """Images that the caller of ``gradcast.run`` brings along."""
+
+    name: Literal["python"]
+
+
+PoolSpec = Annotated[PatchesSpec | FolderSpec | DatasetPoolSpec | CallersPoolSpec, Field(discriminator="name")]
+POOLS: dict[str, type[Table]] = {
+    "patches": PatchesSpec,
+    "folder": FolderSpec,
+    **dict.fromkeys(get_args(PoolName), DatasetPoolSpec),
+    "python": CallersPoolSpec,
+}
