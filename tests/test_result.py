@@ -1,8 +1,15 @@
+import json
+import tomllib
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from gradcast.measures import measure
+from gradcast.report import verdicts
 from gradcast.result import course, diagnose, errors, read
+from gradcast.run import run
+from gradcast.specfile import parse
 from gradcast.statistics import compare, correct
 from gradcast.store import Line
 from tests.runs import finished
@@ -92,3 +99,26 @@ def test_errors_where_test_images_were_looked_at_while_training() -> None:
     assert found == {"last_error": pytest.approx(20), "best_error": pytest.approx(10)}
     assert errors(lines, np.array([[0.1], [0.95]]))["best_error"] == pytest.approx(5)  # the end is a look too
     assert errors(lines[1:2], np.array([[0.1], [0.8]])) == {}
+
+
+def test_what_a_signal_adds_to_an_average_is_told_apart(tmp_path: Path) -> None:
+    rows = [
+        "[[row]]",
+        "[[row]]\nevaluation.average = 5",
+        "[[row]]\nevaluation.average = 5\nsignal.name = 'forward-only'",
+    ]
+    tables = "\n".join(["[stream]", "tasks = 2", "samples = 40", "[model]", "hidden = [8]", *rows])
+    spec = parse({"name": "own", "seeds": [0, 1, 2]} | tomllib.loads(tables))
+    directory, (base, averaged, best) = run(spec, out=tmp_path, device="cpu")
+    assert base.added is averaged.added is None
+    assert best.added is not None
+    several = [
+        compare(averaged.acc(), base.acc()),
+        compare(best.acc(), base.acc()),
+        compare(best.acc(), averaged.acc()),
+    ]
+    assert [averaged.paired, best.paired, best.added.paired] == correct(several)
+    assert verdicts([base, averaged, best])[-1] == f"{best.label} against {averaged.label}: {best.added.paired.verdict}"
+    told = json.loads((directory.path / "result.json").read_text())[2]["signal_alone"]
+    assert (told["against"], told["difference"]["mean"]) == (averaged.label, best.added.paired.difference.mean)
+    assert averaged.label in (directory.path / "report.md").read_text().partition("unlabelled pass only")[2]

@@ -1,12 +1,14 @@
 """The result of a run, as a pure function of its directory."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
 
 from gradcast.measures import Measures, measure
+from gradcast.signals.named import NoSignalSpec
+from gradcast.spec import Row, Spec
 from gradcast.statistics import Interval, Paired, compare, correct, interval
 from gradcast.store import Line, RunDirectory
 
@@ -23,6 +25,14 @@ COURSES = {
 
 
 @dataclass(frozen=True)
+class Added:
+    """What a signal adds where the first row lacks more than the signal: against the row that lacks nothing else."""
+
+    label: str  # of that row
+    paired: Paired
+
+
+@dataclass(frozen=True)
 class RowResult:
     """One row over its seeds."""
 
@@ -34,6 +44,7 @@ class RowResult:
     diagnostics: dict[str, Interval]
     courses: dict[str, Float[np.ndarray, "seeds tasks"]]  # what a signal did, task by task
     paired: Paired | None  # against the first row; None for the first row itself
+    added: Added | None = None
 
     def over_seeds(self, name: str) -> Interval:
         """Mean and interval of one measure."""
@@ -52,7 +63,22 @@ class RowResult:
             "seeds": {str(s): m.as_dict() for s, m in zip(self.seeds, self.measures, strict=True)},
             "diagnostics": {name: vars(value) for name, value in self.diagnostics.items()},
             "against_first_row": self.paired.as_dict() if self.paired else None,
+            "signal_alone": None
+            if self.added is None
+            else {"against": self.added.label, **self.added.paired.as_dict()},
         }
+
+    @property
+    def comparisons(self) -> list[Paired]:
+        """All of them."""
+        added = None if self.added is None else self.added.paired
+        return [own for own in (self.paired, added) if own is not None]
+
+    def corrected(self, comparisons: Iterator[Paired]) -> "RowResult":
+        """The same with the next comparisons in place of its own."""
+        paired = None if self.paired is None else next(comparisons)
+        added = None if self.added is None else replace(self.added, paired=next(comparisons))
+        return replace(self, paired=paired, added=added)
 
 
 def read(directory: RunDirectory, *, rows: Container[str] | None = None, steps: bool = True) -> list[RowResult]:
@@ -80,9 +106,22 @@ def read(directory: RunDirectory, *, rows: Container[str] | None = None, steps: 
         base = spec.rows[0]
         comparable = bool(results) and results[0].name == base.name and row.setting.stream == base.setting.stream
         paired = compare(acc, results[0].acc()) if comparable else None
-        results.append(RowResult(row.name, row.label, spec.seeds, matrices, measures, diagnostics, courses, paired))
-    corrected = iter(correct([result.paired for result in results if result.paired is not None]))
-    return [result if result.paired is None else replace(result, paired=next(corrected)) for result in results]
+        twin = _without_signal(spec, row, results)
+        added = None if twin is None else Added(twin.label, compare(acc, twin.acc()))
+        results.append(
+            RowResult(row.name, row.label, spec.seeds, matrices, measures, diagnostics, courses, paired, added)
+        )
+    corrected = iter(correct([own for result in results for own in result.comparisons]))
+    return [result.corrected(corrected) for result in results]
+
+
+def _without_signal(spec: Spec, row: Row, results: Sequence[RowResult]) -> RowResult | None:
+    """The finished row that differs from this one by nothing but the signal, unless it is the first."""
+    if isinstance(row.setting.signal, NoSignalSpec):
+        return None
+    alone = row.setting.model_copy(update={"signal": NoSignalSpec()})
+    names = [own.name for own in spec.rows[1:] if own.setting == alone]
+    return next((result for result in results if result.name in names), None)
 
 
 def diagnose(lines: Sequence[Line]) -> dict[str, float]:

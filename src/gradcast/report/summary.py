@@ -62,12 +62,14 @@ def findings(run: Run) -> list[Finding]:
     if not others:
         alone = "the other rows are not finished yet" if run.unfinished else "one row, nothing to compare it with"
         return [Finding("open", base.label, alone)]
-    return [
+    against_first = [
         Finding("open", own.label, UNEQUAL)
         if own.paired is None
         else Finding(kind(own.paired), own.label, own.paired.verdict, own.paired.difference)
         for own in others
     ]
+    added = [(f"{own.label}, against {own.added.label}", own.added.paired) for own in others if own.added is not None]
+    return against_first + [Finding(kind(own), label, own.verdict, own.difference) for label, own in added]
 
 
 def kind(paired: Paired) -> Kind:

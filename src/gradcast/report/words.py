@@ -39,9 +39,10 @@ def trained_on(setting: Setting) -> str:
 
 
 def verdicts(results: Sequence[RowResult]) -> list[str]:
-    """One sentence a comparison with the first row."""
+    """One sentence a comparison with the first row, and one for what a signal adds where that row lacks more."""
     base, *others = results
     sentences = [f"{r.label} against {base.label}: {r.paired.verdict if r.paired else UNEQUAL}" for r in others]
+    sentences += [f"{r.label} against {r.added.label}: {r.added.paired.verdict}" for r in others if r.added is not None]
     return sentences or ["one row, nothing to compare it with"]
 
 
