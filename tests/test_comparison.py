@@ -152,6 +152,11 @@ def test_different_streams_are_not_paired(tmp_path: Path, setting: str, message:
         compare(a, b)
 
 
+def test_an_average_changes_nothing_about_what_is_measured(tmp_path: Path) -> None:
+    a, b = made(tmp_path, BASE), made(tmp_path, BASE, "evaluation.average=5")
+    assert verdicts(compare(a, b)) == ["base identical"]
+
+
 def test_a_row_of_another_stream_is_left_out_where_others_can_be_compared(tmp_path: Path) -> None:
     rows = BASE | {"predicted": [81.0, 82.0, 80.5], "random": [79.0, 81.0, 79.0]}
     run = made(tmp_path, rows, "row.random.stream.ratio=0.5")

@@ -21,7 +21,6 @@ from gradcast.statistics import Paired
 from gradcast.store import RunDirectory
 
 REMEDY = "name a run directory, as in runs/digits-1a2b3c4d, or one row of it, as in runs/digits-1a2b3c4d/base"
-MEASURED = ("stream", "evaluation")  # the tables that say what ACC is measured on
 Results = Mapping[Path, Sequence[RowResult]]  # of every run that is looked at
 
 
@@ -189,16 +188,18 @@ def _comparable(pairs: Sequence[Pair]) -> tuple[list[Pair], list[str]]:
     return kept, unequal
 
 
+def _measured(setting: Setting) -> dict[str, object]:
+    """What ACC is measured on, and how many labels there are to learn it from."""
+    stream = {f"stream.{key}": value for key, value in setting.stream}
+    labels = "all" if setting.semi is None else setting.semi.labels
+    return stream | {"evaluation.drop_last": setting.evaluation.drop_last, "semi.labels": labels}
+
+
 def _common_seeds(base: Finished, variant: Finished) -> list[int]:
     """The seeds both have, of the same stream."""
     both = f"{variant.place} and {base.place}"
-    tables = [(table, getattr(base.setting, table), getattr(variant.setting, table)) for table in MEASURED]
-    unequal = [
-        f"{table}.{key} is {getattr(own, key)!r} and {value!r}"
-        for table, against, own in tables
-        for key, value in against
-        if getattr(own, key) != value
-    ]
+    against, own = _measured(base.setting), _measured(variant.setting)
+    unequal = [f"{key} is {own[key]!r} and {against[key]!r}" for key in own if own[key] != against[key]]
     if unequal:
         raise GradcastError(f"{both} have different streams and cannot be paired: {', '.join(unequal)}")
     if base.data() != variant.data():
