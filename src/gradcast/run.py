@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from gradcast import environment, specfile
+from gradcast.acl.likeness import likeness
 from gradcast.checkpoint.attempt import Attempt
 from gradcast.checkpoint.keeper import Checkpoints, Safety
 from gradcast.checkpoint.stop import Stop
@@ -24,6 +25,7 @@ from gradcast.errors import GradcastError, told
 from gradcast.feasible import check
 from gradcast.grouping import together
 from gradcast.loop import Position
+from gradcast.portrait import write_portrait
 from gradcast.recorder import Recorder
 from gradcast.report import write_report
 from gradcast.result import RowResult, read
@@ -171,6 +173,8 @@ def train(
         finally:
             recorder.flush()
             keeper.close()
+        if index == 0 and (portrait := likeness(loop)) is not None:
+            write_portrait(directory.seed(row.name, spec.seeds[0]), portrait)
         for replica, seed in enumerate(loop.seeds):
             directory.weights(row.name, seed, {name: rows[replica].clone() for name, rows in loop.state().items()})
         attempt.group_done(folder, watch)

@@ -4,8 +4,10 @@ spec.toml                                                     what was asked for
 ROW/stream.json                                               what was drawn to make the tasks
 ROW/groups.json  checkpoint-N.safetensors                     while the row trains: seeds at once, state after N steps
 ROW/seed-N/metrics.jsonl  accuracy.csv  weights.safetensors   one replica
+ROW/seed-N/features.json                                      of the first seed, for learners with two kinds of features
 ROW/env.json                                                  versions, device, commit, times; marks the row as finished
-result.json  report.md  accuracy-matrix.png  signal.png       made from the above, as are report.html and report-files
+result.json  report.md  accuracy-matrix.png  signal.png       made from the above, as are features.png, report.html and
+                                                              report-files
 """
 
 import fcntl

@@ -14,6 +14,7 @@ from gradcast.epochs.steps import StepEpochs
 from gradcast.errors import GradcastError
 from gradcast.gradients.sgd import Sgd
 from gradcast.learners.named import FEW_LABELS, LEARNERS
+from gradcast.portrait import read_portrait
 from gradcast.run import run
 from gradcast.shared import Shared
 from gradcast.signals.predicted import Predicted
@@ -129,7 +130,11 @@ def test_a_whole_run_is_stored_measured_and_reported(tmp_path: Path) -> None:
     assert base.measures[0].fwt == 0
     assert base.measures[0].bwt == matrix[2, 0] - matrix[1, 0]
     assert others[0].paired is not None
-    assert "ACL + predicted gradients" in (directory.path / "report.md").read_text()
+    text = (directory.path / "report.md").read_text()
+    assert "| ACL + predicted gradients | task told " in text
+    assert "(features.png)" in text
+    assert (directory.path / "features.png").stat().st_size > 10_000
+    assert all(read_portrait(directory, row, 0) is not None for row in ("base", "predicted"))
     facts = json.loads((directory.path / "base" / "stream.json").read_text())
     assert facts["class_order"] == "numpy.random.RandomState(seed).permutation(10)"
     assert run(spec, out=tmp_path, device="cpu")[1][0].matrices.tolist() == base.matrices.tolist()

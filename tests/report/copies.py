@@ -3,6 +3,9 @@
 import shutil
 from pathlib import Path
 
+import numpy as np
+
+from gradcast.portrait import Portrait, portray, write_portrait
 from gradcast.store import RunDirectory
 from tests.runs import finished
 
@@ -20,6 +23,15 @@ def relabel(run: RunDirectory, old: str, new: str) -> None:
     text = file.read_text()
     assert f'label = "{old}"' in text
     file.write_text(text.replace(f'label = "{old}"', f'label = "{new}"'))
+
+
+def with_portrait(run: RunDirectory, row: str) -> Portrait:
+    """A row that has shared and private features."""
+    random = np.random.default_rng(1)
+    shared, private = ([random.normal(size=(30, 4)) + apart * task for task in range(2)] for apart in (0, 9))
+    found = portray(shared, private)
+    write_portrait(run.seed(row, run.spec.seeds[0]), found)
+    return found
 
 
 def unfinish(run: RunDirectory, row: str, lines: int) -> None:

@@ -10,7 +10,7 @@ from gradcast.report.page import page
 from gradcast.report.read import Found, read_runs
 from gradcast.report.write import Content, compose
 from tests.report.browser import headless_chromium
-from tests.report.copies import copy_of_run, relabel, unfinish
+from tests.report.copies import copy_of_run, relabel, unfinish, with_portrait
 
 EVIL = "<script>throw 1</script>"
 
@@ -19,7 +19,9 @@ EVIL = "<script>throw 1</script>"
 def report(tmp_path_factory: pytest.TempPathFactory) -> tuple[Found, Content, Path]:
     """A run with an evil label, and one with a row on its way."""
     folder = tmp_path_factory.mktemp("runs")
-    relabel(copy_of_run(folder / "a"), "GEM + random directions", EVIL)
+    evil = copy_of_run(folder / "a")
+    relabel(evil, "GEM + random directions", EVIL)
+    with_portrait(evil, "random")
     unfinish(copy_of_run(folder / "b"), "random", lines=2)
     found = read_runs(folder)
     content = compose(found)

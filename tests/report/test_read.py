@@ -6,7 +6,7 @@ import pytest
 from gradcast.errors import GradcastError
 from gradcast.report.read import find, read_run, read_runs
 from gradcast.result import course, read
-from tests.report.copies import copy_of_run, unfinish
+from tests.report.copies import copy_of_run, unfinish, with_portrait
 from tests.runs import finished
 
 
@@ -30,6 +30,21 @@ def test_curves_are_those_of_the_files(tmp_path: Path) -> None:
     np.testing.assert_allclose(row.curves["accuracy"][2], expected)
     np.testing.assert_array_equal(row.curves["cosine"], finished()[1][1].courses["cosine"])
     assert "cosine" not in read_run(directory.path).rows[0].curves
+
+
+def test_a_damaged_portrait_is_missing_and_said_and_the_row_stands_without_it(tmp_path: Path) -> None:
+    directory = copy_of_run(tmp_path / "a")
+    assert all(row.portrait is None for row in read_run(directory.path).rows)
+    portrait = with_portrait(directory, "base")
+    found = read_run(directory.path).rows[0].portrait
+    assert found is not None
+    assert found.shared.probe == portrait.shared.probe
+    (directory.seed("base", 0) / "features.json").write_text("[1]")
+    run = read_run(directory.path)
+    assert run.rows[0].portrait is None
+    assert len(run.results) == 3
+    (sentence,) = run.damage
+    assert sentence.startswith("A picture of features is missing: ")
 
 
 def test_unfinished_rows_say_how_far_they_are(tmp_path: Path) -> None:

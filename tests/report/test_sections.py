@@ -6,7 +6,7 @@ from gradcast.report.blocks import Fold, Gallery, Picture, Section
 from gradcast.report.read import read_run
 from gradcast.report.sections import sections
 from gradcast.report.tables import Table
-from tests.report.copies import copy_of_run, unfinish
+from tests.report.copies import copy_of_run, unfinish, with_portrait
 
 
 def pictures(content: list[Section]) -> dict[str, Picture]:
@@ -33,6 +33,21 @@ def test_difference_maps_share_a_scale_that_fits_all(tmp_path: Path) -> None:
     largest = max(np.abs(100 * (own.matrices.mean(0) - base)).max() for own in run.results[1:])
     for image in maps:
         np.testing.assert_allclose(image.get_clim(), (-largest, largest))
+
+
+def test_rows_with_two_kinds_of_features_show_them_and_a_number(tmp_path: Path) -> None:
+    directory = copy_of_run(tmp_path / "a")
+    portrait = with_portrait(directory, "random")
+    content = sections(read_run(directory.path))
+    names = [section.name for section in content]
+    assert names.index("features") == names.index("stream") + 1
+    drawn = {name: picture for name, picture in pictures(content).items() if name.startswith("features")}
+    assert list(drawn) == ["features-random"]
+    assert "private ones: task told 100 %, chance 50 %" in drawn["features-random"].alt
+    (table,) = (block for block in content[names.index("features")].blocks if isinstance(block, Table))
+    numbers = [cell.value for cell in table.rows[0][1:]]
+    assert numbers == [100 * portrait.shared.probe, 100.0, 50.0]
+    assert len(table.rows) == 1
 
 
 def test_specification_and_environment_are_complete(tmp_path: Path) -> None:

@@ -62,6 +62,20 @@ def diagnostics_table(run: Run) -> Table:
     return Table("diagnostics", "Mean over all steps and seeds", ["number", *(own.label for own in run.results)], rows)
 
 
+def features_table(run: Run) -> Table:
+    """How well a linear probe tells the tasks by their features."""
+    rows = [
+        [
+            Cell(row.label, place=row.place),
+            *(figure(100 * share, ".1f") for share in (own.shared.probe, own.private.probe, own.chance)),
+        ]
+        for row in run.rows
+        if (own := row.portrait) is not None
+    ]
+    head = ["row", "by shared features", "by private features", "by chance"]
+    return Table("features", "Images whose task a linear probe tells (%)", head, rows)
+
+
 def cost_table(run: Run) -> Table:
     """What every finished row took."""
     rows = [

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 
 from gradcast.advice import advice
 from gradcast.figures import accuracy_matrices, signal_courses
+from gradcast.figures.portraits import feature_panels, said
 from gradcast.figures.style import save_png
+from gradcast.portrait import read_portrait
 from gradcast.report.words import DIVISOR, MEASURES, SELECTED, headline, number, verdicts
 from gradcast.result import RowResult
 from gradcast.statistics import Interval
@@ -19,6 +21,7 @@ def write_report(directory: RunDirectory, results: Sequence[RowResult]) -> None:
     if courses is not None:
         save_png(courses, directory.path / "signal.png")
     spec = directory.spec
+    features = _features(directory, results)
     advised = advice(spec, results)
     lines = [
         f"# {spec.name}",
@@ -45,12 +48,26 @@ def write_report(directory: RunDirectory, results: Sequence[RowResult]) -> None:
         *(["", SELECTED] if any("best_error" in result.diagnostics for result in results) else []),
         "",
         *(["![What the signal did, task by task](signal.png)", ""] if courses is not None else []),
+        *features,
         "## Accuracy matrices",
         "",
         "![Mean accuracy on each task after each task](accuracy-matrix.png)",
         "",
     ]
     write_text(directory.path / "report.md", "\n".join(lines))
+
+
+def _features(directory: RunDirectory, results: Sequence[RowResult]) -> list[str]:
+    """Words on features and their picture, where rows have two kinds of them."""
+    found = [(own.label, read_portrait(directory, own.name, own.seeds[0])) for own in results]
+    seen = [(label, portrait) for label, portrait in found if portrait is not None]
+    if not seen:
+        return []
+    save_png(feature_panels(seen), directory.path / "features.png")
+    rows = [[label, said(own, own.shared), said(own, own.private)] for label, own in seen]
+    table = _table(["linear probe on test images", "shared features", "private features"], rows)
+    picture = "![Features of the first seed on two principal components](features.png)"
+    return ["## Shared and private features", "", *table, "", picture, ""]
 
 
 def _cells(result: RowResult) -> list[str]:

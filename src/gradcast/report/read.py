@@ -10,6 +10,7 @@ from jaxtyping import Float
 from gradcast import result
 from gradcast.errors import GradcastError, told
 from gradcast.jsontext import parse_json
+from gradcast.portrait import Portrait, read_portrait
 from gradcast.report.progress import accuracy_so_far, metrics_so_far, over_seen_tasks
 from gradcast.result import COURSES, RowResult, course
 from gradcast.spec import Row, Spec
@@ -33,6 +34,7 @@ class RowState:
     environment: str  # env.json as it stands; empty until the row is finished
     time: dict[str, object]
     flaw: str = ""  # a sentence, where something of it cannot be read
+    portrait: Portrait | None = None  # of the first seed, where the row is finished and has one
 
 
 @dataclass(frozen=True)
@@ -138,14 +140,24 @@ def _row(directory: RunDirectory, spec: Spec, place: int, row: Row) -> RowState:
         done = [int((~np.isnan(matrix).any(1)).sum()) - 1 for matrix in matrices]
     curves = _curves(metrics, tasks) | {"accuracy": np.stack([over_seen_tasks(matrix) for matrix in matrices])}
     curves = {name: values for name, values in curves.items() if not np.isnan(values).all()}
-    facts = _environment(directory.path / row.name / "env.json") if finished else ("", {}, "")
-    return RowState(row.name, row.label, place, finished, done, tasks, curves, *facts)
+    text, time, flaw = _environment(directory.path / row.name / "env.json") if finished else ("", {}, "")
+    portrait, damage = _portrait(directory, row.name, spec.seeds[0]) if finished else (None, "")
+    flaw = " ".join(filter(None, (flaw, damage)))
+    return RowState(row.name, row.label, place, finished, done, tasks, curves, text, time, flaw, portrait)
 
 
 def _curves(metrics: Iterator[list[Line]], tasks: int) -> Curves:
     names = ("loss", *COURSES)
     found = [[course(lines, name, tasks) for name in names] for lines in metrics]
     return {name: np.stack(values) for name, values in zip(names, zip(*found, strict=True), strict=True)}
+
+
+def _portrait(directory: RunDirectory, row: str, seed: int) -> tuple[Portrait | None, str]:
+    """The portrait, and what is wrong with it."""
+    try:
+        return read_portrait(directory, row, seed), ""
+    except GradcastError as error:
+        return None, f"A picture of features is missing: {error}"
 
 
 def _environment(file: Path) -> tuple[str, dict[str, object], str]:

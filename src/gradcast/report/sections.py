@@ -5,6 +5,7 @@ import numpy as np
 from gradcast.figures.curves import Curve, stream_curves
 from gradcast.figures.matrices import accuracy_matrix, difference, difference_matrix
 from gradcast.figures.paired import paired_differences
+from gradcast.figures.portraits import feature_panels, said
 from gradcast.report import evidence
 from gradcast.report.blocks import Block, Fold, Gallery, Picture, Section
 from gradcast.report.read import Run
@@ -17,6 +18,11 @@ MEANING = (
     "training, forgetting what tasks have lost since their best time. " + DIVISOR
 )
 BANDS = "Lines are means over seeds, bands reach from the lowest to the highest seed"
+FEATURES = "Test images of all tasks after the last one, on the first two principal components of their features"
+PROBE = (
+    "The probe is linear, fitted to half of these images and asked about the other half. Shared features should tell "
+    "it little of the task beyond chance; private ones come from a module of each task and may tell it everything."
+)
 STREAM = {"accuracy": "accuracy over the tasks seen (%)", "loss": "training loss"}
 
 
@@ -28,6 +34,7 @@ def sections(run: Run) -> list[Section]:
         Section("differences", "Paired differences", _differences(run)),
         Section("matrices", "Accuracy matrices", _matrices(run)),
         Section("stream", "Over the stream", _curves(run, STREAM)),
+        Section("features", "Shared and private features", _features(run)),
         Section("signal", "What the signal did", _signal(run)),
         Section("cost", "Cost", [evidence.cost_table(run)] if any(row.time for row in run.rows) else []),
         Section("specification", "Specification and environment", _specification(run)),
@@ -88,6 +95,22 @@ def _curves(run: Run, titles: dict[str, str]) -> list[Block]:
             pictures.append(Picture(f"curve-{name.replace('_', '-')}", alt, stream_curves(title, curves)))
     dashed = "; dashed rows still train." if run.unfinished else "."
     return [Gallery(BANDS + dashed, pictures, "wide")] if pictures else []
+
+
+def _features(run: Run) -> list[Block]:
+    seen = [(row, row.portrait) for row in run.rows if row.portrait is not None]
+    if not seen:
+        return []
+    pictures = [
+        Picture(
+            f"features-{row.name}",
+            f"Features of {row.label} on two principal components, a colour for each task. Shared ones: "
+            f"{said(portrait, portrait.shared)}; private ones: {said(portrait, portrait.private)}.",
+            feature_panels([(row.label, portrait)]),
+        )
+        for row, portrait in seen
+    ]
+    return [Gallery(f"{FEATURES} (seed {run.spec.seeds[0]}).", pictures, "wide"), evidence.features_table(run), PROBE]
 
 
 def _signal(run: Run) -> list[Block]:
