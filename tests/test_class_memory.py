@@ -44,6 +44,19 @@ def test_places_are_shared_as_equally_as_can_be() -> None:
     assert rings(3, 3) == [1, 1, 1]
 
 
+def test_all_of_a_task_that_is_over_and_twice_where_a_class_had_too_few() -> None:
+    memory = ClassMemory(2, 4, classes=2, seeds=[0, 1])
+    memory.write(labelled([[0, 0, 0, 1], [1, 0, 1, 0]]))
+    memory.write(labelled([[0, 1, 0, 1]] * 2, task=1, first=10))
+    found = memory.all_of(0)
+    assert found.tasks.tolist() == [[0] * 4] * 2
+    assert found.x[1].flatten().sort().values.tolist() == [0, 1, 2, 3]
+    assert found.y[1][found.x[1].flatten().argsort()].tolist() == [1, 0, 1, 0]
+    assert set(found.x[0].flatten().tolist()) == {1, 2, 3}  # the last two of class 0, the only one of class 1
+    assert found.x.data_ptr() == memory.all_of(1).x.data_ptr()  # in place
+    assert memory.all_of(1).x[0].flatten().sort().values.tolist() == [10, 11, 12, 13]
+
+
 def test_the_last_images_of_every_class_are_kept_as_they_come() -> None:
     """Against lists: also where a batch brings more of a class than there is room for."""
     memory = ClassMemory(3, 8, classes=3, seeds=[0, 1])  # rings of 3, 3 and 2

@@ -4,6 +4,7 @@ from torch import Tensor, nn
 
 from gradcast import build, models
 from gradcast.data.images import Images, Source
+from gradcast.epochs.curriculum import Curriculum
 from gradcast.errors import GradcastError
 from gradcast.feasible import check
 from gradcast.networks import MLP
@@ -65,6 +66,20 @@ def test_a_reference_of_one_image_is_refused_as_well() -> None:
     found = setting("learner.name=a-gem", "learner.reference=1")
     with pytest.raises(GradcastError, match=r"learner\.reference leads to a pass of a single image"):
         check(found, stream(found))
+
+
+def scheduled(*changes: str) -> tuple[Setting, Curriculum]:
+    """A setting of many epochs, and its digits."""
+    found = load("acl-digits", list(changes)).rows[1].setting
+    assert found.schedule is not None
+    return found, build.curriculum(found.stream, found.schedule, SHELF)
+
+
+def test_stored_images_of_acl_need_a_place_for_each_class_or_none() -> None:
+    for memory in (0, 5):
+        check(*scheduled(f"learner.memory={memory}"))
+    with pytest.raises(GradcastError, match=r"learner\.memory = 4 leaves classes.*set it to 5 or more, or to 0"):
+        check(*scheduled("learner.memory=4"))
 
 
 def test_a_memory_by_class_needs_a_place_for_each() -> None:

@@ -87,6 +87,7 @@ def test_tasks_of_many_epochs_need_room_for_the_best_and_for_every_tasks_modules
     base = need()
     assert need("model.widths=[640, 640, 640]") > 2 * base
     assert need("stream.batch=320", "policy.batch=320") > 2 * base
+    assert need("learner.memory=64") > 1.5 * base
     joint = ["learner.name=joint", "stream.classes_per_task=2"]
     assert need(*joint, "stream.tasks=5", "stream.batch=100") > need(*joint, "stream.tasks=2", "stream.batch=100")
 

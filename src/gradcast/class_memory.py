@@ -31,6 +31,7 @@ class ClassMemory:
         self.places = Places(tasks * size)
         self.counts: Tensor | None = None  # [R, tasks, classes], images that came
         self._past: tuple[int, list[Int[np.ndarray, " held"]]] | None = None
+        self._whole: dict[int, list[Int[np.ndarray, " size"]]] = {}  # places of tasks that are over
 
     def write(self, batch: Batch) -> None:
         """Every image goes to its class's ring, over the oldest one there."""
@@ -70,6 +71,12 @@ class ClassMemory:
         ]
         return self.places.take(chosen)
 
+    def all_of(self, task: int) -> Replay:
+        """What a task that is over has left, class by class; where a class had too few images, some come twice."""
+        if task not in self._whole:
+            self._whole[task] = [np.resize(held, self.size) for held in self._held([task])]
+        return self.places.take(self._whole[task])
+
     def _held(self, tasks: list[int]) -> list[Int[np.ndarray, " held"]]:
         """Places of these tasks that have an image, for every replica."""
         assert self.counts is not None
@@ -89,4 +96,4 @@ class ClassMemory:
     @filled.setter
     def filled(self, known: tuple[Tensor, ...] | None) -> None:
         self.places.fill(known)
-        self._past = None
+        self._past, self._whole = None, {}

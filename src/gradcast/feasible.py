@@ -6,7 +6,7 @@ from torch import nn
 from gradcast import build
 from gradcast.epochs.curriculum import Tasks
 from gradcast.errors import GradcastError
-from gradcast.learners.named import AgemSpec, DclSpec, GemSpec
+from gradcast.learners.named import AclSpec, AgemSpec, DclSpec, GemSpec
 from gradcast.networks.featured import Featured
 from gradcast.semi.feasible import check_semi, uses_unlabelled
 from gradcast.signals.named import ContrastiveSpec, NoSignalSpec, RotationSpec, views
@@ -23,11 +23,7 @@ def check(setting: Setting, stream: Tasks) -> None:
     made = build.module(setting, stream)
     if any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in made.modules()):
         _check_batches(setting, stream)
-    if isinstance(setting.learner, AgemSpec) and setting.learner.memory < stream.width:
-        raise GradcastError(
-            f"learner.memory = {setting.learner.memory} leaves classes without an image, a task has {stream.width}; "
-            f"set it to {stream.width} or more"
-        )
+    _check_memory(setting, stream)
     signal = setting.signal
     turning = isinstance(signal, RotationSpec) or (isinstance(signal, ContrastiveSpec) and "rotate" in signal.augment)
     if turning and stream.shape[1] != stream.shape[2]:
@@ -37,6 +33,17 @@ def check(setting: Setting, stream: Tasks) -> None:
         )
     if isinstance(signal, RotationSpec | ContrastiveSpec):
         Featured(made, outputs).check(torch.rand(2, *stream.shape, generator=torch.Generator().manual_seed(0)))
+
+
+def _check_memory(setting: Setting, stream: Tasks) -> None:
+    """Memories that are shared equally among classes have room for each; none at all is another matter."""
+    learner, width = setting.learner, stream.width
+    if isinstance(learner, AgemSpec | AclSpec) and 0 < learner.memory < width:
+        none = ", or to 0" if isinstance(learner, AclSpec) else ""
+        raise GradcastError(
+            f"learner.memory = {learner.memory} leaves classes without an image, a task has {width}; "
+            f"set it to {width} or more{none}"
+        )
 
 
 def _check_batches(setting: Setting, stream: Tasks) -> None:
@@ -54,6 +61,8 @@ def _check_batches(setting: Setting, stream: Tasks) -> None:
         passes["learner.memory"] = learner.memory
     if isinstance(learner, AgemSpec) and learner.batchnorm != "frozen":
         passes["learner.reference"] = learner.reference
+    if isinstance(learner, AclSpec) and learner.memory > 0:
+        passes["learner.memory"] = learner.memory
     for key, smallest in passes.items():
         if smallest < 2:
             raise GradcastError(

@@ -54,7 +54,10 @@ def recalled_images(learner: LearnerSpec, past: int, batch: int) -> tuple[int, i
         case JointSpec():
             return past * batch, 0
         case AclSpec():
-            return batch, 0  # features come from a second pass
+            return (
+                batch + 2 * learner.memory,
+                0,
+            )  # features come from a second pass
         case GemSpec() | DclSpec():
             return past * learner.memory, past
         case AgemSpec():

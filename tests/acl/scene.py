@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from gradcast.acl.learner import Acl
 from gradcast.acl.settings import AclSettings
+from gradcast.class_memory import ClassMemory
 from gradcast.core import Batch, Signal
 from gradcast.environment import Place
 from gradcast.gradients.learner import GradientLearner
@@ -36,9 +37,12 @@ def learner(
     signal: Callable[[Replicas], Signal] | None = None,
     policy: Policy | None = None,
     dropout: float = 0.0,
+    memory: int = 0,
 ) -> Acl:
-    """In float64."""
-    return Acl(lambda: network(dropout), seeds, settings, signal, policy, place=Place(CPU, torch.float64))
+    """In float64; ``memory`` for three tasks."""
+    kept = ClassMemory(3, memory, classes=CLASSES, seeds=seeds) if memory else None
+    place = Place(CPU, torch.float64)
+    return Acl(lambda: network(dropout), seeds, settings, signal, policy, place=place, memory=kept)
 
 
 def predicted(seeds: Sequence[int] = (3, 4), **options: object) -> Callable[[Replicas], Signal]:

@@ -19,7 +19,7 @@ from gradcast.run import run
 from gradcast.shared import Shared
 from gradcast.signals.predicted import Predicted
 from gradcast.spec import Row, Setting, Spec
-from gradcast.specfile import load
+from gradcast.specfile import dump, load
 from tests.checkpoint.scene import Scene
 from tests.epochs.scene import Diary
 from tests.test_build import PLACE, SHELF
@@ -92,6 +92,17 @@ def test_settings_arrive() -> None:
     assert (stepwise.learner.sgd.momentum, stepwise.learner.sgd.decay) == (0.3, 0.2)
 
 
+def test_memory_is_none_unless_it_is_asked_for_and_runs_without_it_keep_their_names() -> None:
+    assert "memory" not in dump(load("acl-digits"))
+    assert "memory = 10\n" in dump(load("acl-digits", ["learner.memory=10"]))
+    for changes, size in (((), None), (("learner.memory=10",), 10)):
+        loop = shared().loop(setting("acl", *changes), [0])
+        assert isinstance(loop, EpochLoop)
+        assert isinstance(loop.learner, Acl)
+        found = loop.learner.training.rehearsal
+        assert (None if found is None else found.memory.size) == size
+
+
 def test_weights_of_all_tasks_are_kept() -> None:
     loop, _ = trained(setting("acl", "signal.name=none"), [0])
     names = {name.partition(".")[0] for name in loop.state()}
@@ -104,11 +115,14 @@ def test_weights_of_all_tasks_are_kept() -> None:
     assert torch.equal(loop.state()["task-1.head.layers.0.bias"], loop.state()["model.head.layers.0.bias"])
 
 
-@pytest.mark.parametrize(("learner", "cuts"), [("acl", (2, 3)), ("hat", (7,)), ("joint", (6, 2)), ("a-gem", (5,))])
+@pytest.mark.parametrize(
+    ("learner", "cuts"),
+    [("acl", (2, 3)), ("acl learner.memory=10", (6,)), ("hat", (7,)), ("joint", (6, 2)), ("a-gem", (5,))],
+)
 def test_a_run_that_is_killed_in_the_middle_of_an_epoch_goes_on_to_the_same_bytes(
     learner: str, cuts: tuple[int, ...], tmp_path: Path
 ) -> None:
-    own = setting(learner, "schedule.epochs=2", "stream.batch=80", "policy.batch=80")
+    own = setting(*learner.split(), "schedule.epochs=2", "stream.batch=80", "policy.batch=80")
     spec = Spec(name="cut", seeds=[3, 5], rows=[Row(name="run", label="x", setting=own)])
     scene = Scene(tmp_path)
     whole = scene.train(spec, "whole")

@@ -9,8 +9,10 @@ from torch import Tensor
 
 from gradcast.acl.adversary import Adversary
 from gradcast.acl.discriminator import Discriminator
+from gradcast.acl.rehearsal import Rehearsal
 from gradcast.acl.settings import AclSettings
 from gradcast.acl.step import AclStep
+from gradcast.class_memory import ClassMemory
 from gradcast.core import Batch, Metrics, Signal
 from gradcast.environment import Place
 from gradcast.epochs.core import RESET_FACTOR, Draw, Moment, Reset
@@ -30,7 +32,8 @@ class Acl:
     """The model holds the shared module and the private module and head of the present task, in this order.
 
     Those of earlier tasks are set aside when their task is over: only the shared module can forget. ``network`` makes a
-    new network out of torch's random numbers.
+    new network out of torch's random numbers. ``memory`` holds images of earlier tasks that are shown
+    again; None: none are, as published.
     """
 
     remembers: ClassVar[tuple[str, ...]] = ("training", "modules", "start", "task", "judging")
@@ -45,6 +48,7 @@ class Acl:
         *,
         place: Place,
         judging: Plateau | None = None,
+        memory: ClassMemory | None = None,
     ) -> None:
         self.network, self.seeds, self.settings = network, list(seeds), settings or AclSettings()
         self.model = replicas(network, seeds, place)
@@ -58,7 +62,8 @@ class Acl:
         )
         self.sgd = Sgd(momentum=self.settings.momentum, decay=self.settings.decay)
         self.signal = None if signal is None else signal(self.model)
-        self.adversary = Adversary(self.discriminator, self.settings)
+        rehearsal = None if memory is None else Rehearsal(memory, self.modules)
+        self.adversary = Adversary(self.discriminator, self.settings, rehearsal)
         update = Step(self.model, self.adversary, 0.0, self.signal, policy or Policy(), self.sgd)
         self.training = AclStep(update, self.adversary)
         self.judging = judging or Plateau(len(seeds), self.settings.discriminator_lr)
@@ -87,7 +92,7 @@ class Acl:
         """All three losses as they are weighed, and the discriminator's by itself."""
         outputs = self.model.everything(batch.x, statistics="frozen").z
         z = self.model.heads.columns(outputs, batch.task)
-        _, told = self.adversary.losses(self.model, outputs, batch, parts)
+        _, told = self.adversary.losses(self.model, outputs, torch.full_like(batch.y, batch.task), parts)
         weighed = self.settings.adversarial * told["adversarial"] + self.settings.orthogonal * told["orthogonality"]
         hits = (z.argmax(-1) == batch.y).sum(-1)
         return {"loss": cross_entropy(z, batch.y)[0] + weighed, "hits": hits, **told}

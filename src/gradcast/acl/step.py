@@ -26,13 +26,16 @@ class AclStep:
 
     def __init__(self, update: Step, adversary: Adversary) -> None:
         self.update, self.settings = update, adversary.settings
-        self.judgement = Judgement(update.model, adversary.discriminator, self.settings.discriminator_scale)
+        self.rehearsal, scale = adversary.rehearsal, self.settings.discriminator_scale
+        self.judgement = Judgement(update.model, adversary.discriminator, scale, self.rehearsal)
         self.advance, self.judge = fastest(update), fastest(self.judgement)
 
     def __call__(
         self, batch: Batch, draw: Draw, lr: Float[Tensor, " r"], judge_lr: Float[Tensor, " r"], moment: Moment
     ) -> Metrics:
         """Train on one labelled batch; ``draw`` gives the next unlabelled one or None."""
+        if self.rehearsal is not None:
+            self.rehearsal.begin(batch, moment.batch)
         told = [self._update(batch, draw, lr, moment.named(update)) for update in range(self.settings.updates)]
         judged = [self._judge(batch, judge_lr, moment, number) for number in range(self.settings.judgements)]
         finite = torch.stack([each.pop("finite") != 0 for each in (*told, *judged)]).all(0)

@@ -6,6 +6,7 @@ from torch import nn
 
 from gradcast import build
 from gradcast.acl.learner import Acl, replicas
+from gradcast.class_memory import ClassMemory
 from gradcast.core import Learner, Signal
 from gradcast.environment import Place
 from gradcast.epochs.core import EpochLearner
@@ -65,7 +66,10 @@ def _acl(
         smallest=schedule.smallest,
         patience=schedule.patience,
     )
-    return Acl(network, seeds, spec, own_signal, setting.policy, place=place, judging=judging)
+    memory = None
+    if spec.memory > 0:
+        memory = ClassMemory(len(curriculum.tasks), spec.memory, classes=curriculum.width, seeds=seeds)
+    return Acl(network, seeds, spec, own_signal, setting.policy, place=place, judging=judging, memory=memory)
 
 
 def _stepwise(
