@@ -116,7 +116,18 @@ SCHEDULED = (
         ([*SCHEDULED, "evaluation.average=3"], "weights of the best epoch"),
         ([*SCHEDULED, "policy.update=sequential"], "set policy.update=joint"),
         ([*SCHEDULED, "signal.optimizer=adam"], "set signal.optimizer=sgd"),
-        ([*SCHEDULED, "learner.name=acl"], "'acl' makes its networks of model.name = 'alexnet-like'"),
+        (
+            [*SCHEDULED, "learner.name=acl"],
+            "'acl' makes its networks of model.name = 'alexnet-like' or 'slim-resnet18': set that",
+        ),
+        (
+            [*SCHEDULED, "model.name=slim-resnet18", "learner.name=acl", "model.heads=shared"],
+            "leave model.heads and model.weights out",
+        ),
+        (
+            [*SCHEDULED, "model.name=slim-resnet18", "learner.name=hat"],
+            "'hat' makes its networks of model.name = 'alexnet-like': set that",
+        ),
         ([*SCHEDULED, "model.name=alexnet-like", "learner.name=hat", "signal.name=soft"], "needs one network with"),
         ([*SCHEDULED, "model.name=alexnet-like", "learner.name=acl", "signal.name=distil"], "needs one network with"),
         ([*SCHEDULED, "model.name=alexnet-like", "learner.name=hat", "policy.project=false"], "'hat' protect"),

@@ -17,8 +17,8 @@ from gradcast.evaluate import Evaluator
 from gradcast.heads import Heads
 from gradcast.learners.named import AclSpec, HatSpec, PnnSpec, learner
 from gradcast.loop import Loop
-from gradcast.models import AlexNetSpec, ModelSpec, network
-from gradcast.networks.acl import acl_network
+from gradcast.models import AlexNetSpec, ModelSpec, SlimResNetSpec, network
+from gradcast.networks.acl import acl_network, residual_acl_network
 from gradcast.networks.hat import HatNetwork
 from gradcast.networks.pnn import pnn_network
 from gradcast.pools import CallersPoolSpec, DatasetPoolSpec, FolderSpec, PatchesSpec, PoolSpec
@@ -150,7 +150,10 @@ def module(setting: Setting, stream: Tasks) -> nn.Module:
     spec, own, shape, width = setting.model, setting.learner, stream.shape, stream.width
     if not isinstance(own, AclSpec | PnnSpec | HatSpec):
         return network(spec, shape, heads(setting, stream).outputs)
-    assert isinstance(spec, AlexNetSpec)  # which a setting sees to
+    options = {"private_width": own.private_width, "head_units": own.head_units} if isinstance(own, AclSpec) else {}
+    if isinstance(spec, SlimResNetSpec):
+        return residual_acl_network(shape, width, width=spec.width, **options)
+    assert isinstance(spec, AlexNetSpec)  # a setting sees to that, and that other learners have no ResNet
     widths = [*spec.widths, spec.latent]
     match own:
         case PnnSpec():
@@ -158,13 +161,12 @@ def module(setting: Setting, stream: Tasks) -> nn.Module:
         case HatSpec():
             return HatNetwork(width, shape=shape, channels=spec.channels, widths=widths, steepest=own.steepest)
         case AclSpec():
-            options = {"private_width": own.private_width, "head_units": own.head_units}
             return acl_network(shape, width, latent=spec.latent, widths=spec.widths, channels=spec.channels, **options)
 
 
 def heads(setting: Setting, stream: Tasks) -> Heads:
     """Which columns of the output layer belong to a task."""
-    if isinstance(setting.learner, AclSpec) and isinstance(setting.model, AlexNetSpec):
+    if isinstance(setting.learner, AclSpec) and isinstance(setting.model, AlexNetSpec | SlimResNetSpec):
         return Heads(stream.width, extra=2 * setting.model.latent)
     if isinstance(setting.learner, HatSpec):
         return Heads(stream.width)  # the task's own

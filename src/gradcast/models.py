@@ -47,6 +47,11 @@ class SlimResNetSpec(ModelTable):
     name: Literal["slim-resnet18"]
     width: Positive = 20
 
+    @property
+    def latent(self) -> int:
+        """Features before its linear layer."""
+        return 8 * self.width
+
 
 class EfficientNetSpec(ModelTable):
     """EfficientNet or EfficientNet-Lite; its classifier is new for every seed, whatever ``weights`` holds."""

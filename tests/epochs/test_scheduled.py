@@ -25,6 +25,7 @@ from tests.epochs.scene import Diary
 from tests.test_build import PLACE, SHELF
 
 OWN = ("acl", "pnn", "hat")
+RESIDUAL = "acl model.name=slim-resnet18 model.width=1 policy.batchnorm=separate"
 TINY = (
     "schedule.epochs=1", "schedule.validation=0.7", "stream.batch=50", "policy.batch=50", "policy.p=0.6",
     "policy.start=0", "signal.alpha=0.5",
@@ -92,6 +93,31 @@ def test_settings_arrive() -> None:
     assert (stepwise.learner.sgd.momentum, stepwise.learner.sgd.decay) == (0.3, 0.2)
 
 
+def test_a_residual_shared_module_trains_two_tasks_of_two_epochs_and_every_replica_as_it_would_alone() -> None:
+    own = setting(*RESIDUAL.split(), "schedule.epochs=2", "stream.batch=100", "policy.batch=100", "policy.p=1.0")
+    (together, both), (alone, single) = trained(own, [0, 1]), trained(own, [1])
+    batches = together.lessons.length(100)
+    assert len(both.metrics) == 2 * 2 * batches
+    assert sum(float(metrics["unlabelled"][0]) for metrics in both.metrics) == 2 * 2 * (batches - 1) * 100  # full ones
+    for then, now in zip(both.metrics[:batches], single.metrics[:batches], strict=True):
+        torch.testing.assert_close(then["loss"][1], now["loss"][0], rtol=1e-3, atol=1e-4)
+    assert isinstance(alone.learner, Acl)
+    assert alone.learner.model.heads.outputs == 5 + 2 * 8
+    assert {"model.shared.layer4.1.bn2.running_var", "task-1.private.linear.bias"} <= set(alone.state())
+
+
+@pytest.mark.parametrize("batchnorm", ["separate", "update"])
+def test_running_statistics_of_a_residual_module_follow_the_policy(batchnorm: str) -> None:
+    own = setting(*RESIDUAL.split(), f"policy.batchnorm={batchnorm}", "policy.p=1.0")
+    loop, diary = trained(own, [0])
+    passes = (2 + 2 + 1) * len(diary.metrics)  # two updates of two passes, one judgement
+    unlabelled = sum(float(metrics["unlabelled"][0]) * 2 / 50 for metrics in diary.metrics)
+    assert unlabelled > 0
+    assert isinstance(loop.learner, Acl)
+    tracked = loop.learner.model.buffers["shared.bn1.num_batches_tracked"]
+    assert float(tracked) == passes + (unlabelled if batchnorm == "update" else 0)
+
+
 def test_memory_is_none_unless_it_is_asked_for_and_runs_without_it_keep_their_names() -> None:
     assert "memory" not in dump(load("acl-digits"))
     assert "memory = 10\n" in dump(load("acl-digits", ["learner.memory=10"]))
@@ -117,7 +143,14 @@ def test_weights_of_all_tasks_are_kept() -> None:
 
 @pytest.mark.parametrize(
     ("learner", "cuts"),
-    [("acl", (2, 3)), ("acl learner.memory=10", (6,)), ("hat", (7,)), ("joint", (6, 2)), ("a-gem", (5,))],
+    [
+        ("acl", (2, 3)),
+        ("acl learner.memory=10", (6,)),
+        (RESIDUAL, (5,)),
+        ("hat", (7,)),
+        ("joint", (6, 2)),
+        ("a-gem", (5,)),
+    ],
 )
 def test_a_run_that_is_killed_in_the_middle_of_an_epoch_goes_on_to_the_same_bytes(
     learner: str, cuts: tuple[int, ...], tmp_path: Path

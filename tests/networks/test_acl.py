@@ -4,7 +4,8 @@ from torch import nn
 
 from gradcast.acl.learner import replicas
 from gradcast.environment import Place
-from gradcast.networks.acl import AclNetwork, Head, Private, acl_network
+from gradcast.errors import GradcastError
+from gradcast.networks.acl import AclNetwork, Head, Private, acl_network, residual_acl_network
 from gradcast.networks.resnet import SlimResNet18
 from tests.helpers import CPU, flat
 
@@ -26,6 +27,26 @@ def test_published_modules_have_the_published_number_of_parameters(
     parts = [flat(part).numel() for part in (network.shared, network.private, network.head)]
     assert parts == counts
     assert parts[0] + 20 * (parts[1] + parts[2]) == total
+
+
+def test_a_residual_shared_module_is_the_slim_resnet_without_its_linear_layer() -> None:
+    network = residual_acl_network((3, 32, 32), 5)
+    parts = [flat(part).numel() for part in (network.shared, network.private, network.head)]
+    private = (3 * 16 + 1) * 32 + (32 * 9 + 1) * 32 + (1152 + 1) * 160
+    head = (320 + 1) * 32 + (32 + 1) * 16 + (16 + 1) * 5
+    assert parts == [1_109_240 - 161 * 100, private, head]
+    whole = SlimResNet18(20, 7).double().eval()
+    names = {name: value for name, value in whole.state_dict().items() if not name.startswith("linear")}
+    network.double().eval().shared.load_state_dict(names)
+    x = torch.rand(2, 3, 32, 32, dtype=torch.float64)
+    zs = network(x)[:, 5:165]
+    torch.testing.assert_close(whole(x), whole.linear(zs))
+
+
+def test_private_modules_say_which_images_are_too_small() -> None:
+    assert residual_acl_network((1, 10, 10), 2, width=1)(torch.rand(2, 1, 10, 10)).shape == (2, 2 + 16)
+    with pytest.raises(GradcastError, match=r"need images of 10 x 10 pixels or more, not 9 x 12; set stream\.size"):
+        residual_acl_network((1, 9, 12), 2, width=1)
 
 
 def test_weights_lie_in_the_order_shared_private_head() -> None:

@@ -9,6 +9,14 @@ def test_published_network_has_1109240_parameters() -> None:
     assert flat(SlimResNet18(20, 100)).numel() == 1_109_240
 
 
+def test_without_outputs_it_ends_with_the_features_of_its_linear_layer() -> None:
+    body, x = SlimResNet18(3, None).eval(), torch.rand(2, 3, 16, 16)
+    assert flat(body).numel() == flat(SlimResNet18(3, 9)).numel() - (24 + 1) * 9
+    stages = (body.layer1, body.layer2, body.layer3, body.layer4)
+    expected = torch.nn.Sequential(body.conv1, body.bn1, *stages)(x).flatten(2).sum(2) / 4
+    torch.testing.assert_close(body(x), expected)
+
+
 def test_shapes_through_the_stages() -> None:
     network = SlimResNet18(4, 9)
     x = network.bn1(network.conv1(torch.randn(2, 3, 32, 32)))

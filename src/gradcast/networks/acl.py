@@ -6,7 +6,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from gradcast.errors import GradcastError
 from gradcast.networks.alexnet import CHANNELS, AlexNetBody, Shape, left, stage
+from gradcast.networks.resnet import SlimResNet18
+
+SMALLEST = 10  # the side of the smallest image of which the private module's second kernel sees a pixel
 
 
 class Private(nn.Module):
@@ -20,6 +24,11 @@ class Private(nn.Module):
         super().__init__()
         self.channels, height, across = shape
         self.latent = latent
+        if min(height, across) < SMALLEST:
+            raise GradcastError(
+                f"private modules of 'acl' need images of {SMALLEST} x {SMALLEST} pixels or more, not {height} x "
+                f"{across}; set stream.size"
+            )
         kernels = [(height // 8, across // 8), (height // 10, across // 10)]
         self.convolutions = nn.Sequential(
             *stage(self.channels, width, kernels[0], 0.2), *stage(width, width, kernels[1], 0.5)
@@ -83,4 +92,12 @@ def acl_network(
 ) -> AclNetwork:
     """The published network; the defaults are those for CIFAR."""
     shared = AlexNetBody(shape, latent, widths, channels)
+    return AclNetwork(shared, Private(shape, latent, private_width), Head(latent, classes, head_units))
+
+
+def residual_acl_network(
+    shape: Shape, classes: int, *, width: int = 20, private_width: int = 32, head_units: int = 32
+) -> AclNetwork:
+    """The same with the slim ResNet-18 as shared module: what its linear layer would see are the shared features."""
+    shared, latent = SlimResNet18(width, None, channels=shape[0]), 8 * width
     return AclNetwork(shared, Private(shape, latent, private_width), Head(latent, classes, head_units))

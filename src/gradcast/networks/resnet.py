@@ -29,10 +29,11 @@ class BasicBlock(nn.Module):
 class SlimResNet18(nn.Module):
     """Stem of 3x3 at full size, four stages of two blocks, mean over what is left, one linear layer.
 
-    ``SlimResNet18(20, 100)`` is the published network (1,109,240 parameters).
+    ``SlimResNet18(20, 100)`` is the published network (1,109,240 parameters). Without ``outputs`` it ends before the
+    linear layer, with 8 * width features.
     """
 
-    def __init__(self, width: int, outputs: int, *, channels: int = 3) -> None:
+    def __init__(self, width: int, outputs: int | None, *, channels: int = 3) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(channels, width, 3, 1, padding=1, bias=False)
         self.bn1 = NormRelu(width)
@@ -40,7 +41,7 @@ class SlimResNet18(nn.Module):
         self.layer2 = _stage(width, 2 * width, 2)
         self.layer3 = _stage(2 * width, 4 * width, 2)
         self.layer4 = _stage(4 * width, 8 * width, 2)
-        self.linear = nn.Linear(8 * width, outputs)
+        self.linear = nn.Identity() if outputs is None else nn.Linear(8 * width, outputs)
 
     def forward(self, x: Float[Tensor, "b c h w"]) -> Float[Tensor, "b k"]:
         x = self.bn1(self.conv1(x))
