@@ -6,6 +6,7 @@ import pytest
 from rich.console import Console
 
 from gradcast.bench import measure
+from gradcast.bench.epochs import EpochTime
 from gradcast.bench.steps import Network, Scene, Timing
 from gradcast.bench.streams import Throughput
 from gradcast.environment import Place
@@ -23,6 +24,11 @@ class FewStreams:
         return Throughput(replicas, 2.0, 30.0 * replicas, complete, None)
 
 
+def no_epoch(seeds: int, place: Place, *, complete: bool) -> EpochTime:
+    """Instead of training one."""
+    return EpochTime(seeds, 40.0 * seeds, 40.0, complete, None)
+
+
 @pytest.fixture
 def found(monkeypatch: pytest.MonkeyPatch) -> measure.Bench:
     def small(network: Network, task: int, place: Place, *, memories: int = 256, replicas: int = 1) -> Scene:
@@ -30,6 +36,7 @@ def found(monkeypatch: pytest.MonkeyPatch) -> measure.Bench:
 
     monkeypatch.setattr(measure, "Scene", small)
     monkeypatch.setattr(measure, "Streams", FewStreams)
+    monkeypatch.setattr(measure, "epoch_time", no_epoch)
     said: list[str] = []
     result = measure.bench("cpu", Path("data"), steps=2, replicas=[1, 2], say=said.append)
     assert any("task 20" in line for line in said)
@@ -45,7 +52,9 @@ def test_everything_is_measured(found: measure.Bench) -> None:
     ]
     assert [(s.replicas, s.complete) for s in found.streams] == [(1, False), (2, False)]
     assert found.agreement < 1e-12
-    assert json.loads(json.dumps(found.as_dict()))["streams"][1]["per_minute"] == 60.0
+    said = json.loads(json.dumps(found.as_dict()))
+    assert said["streams"][1]["per_minute"] == 60.0
+    assert [(e["seeds"], e["seconds"], e["complete"]) for e in said["epochs"]] == [(1, 40.0, False), (5, 200.0, False)]
 
 
 def test_ratio_is_how_many_times_faster_ours_is() -> None:
@@ -61,4 +70,5 @@ def test_tables_fit_into_eighty_columns(found: measure.Bench) -> None:
     text = console.export_text()
     assert "…" not in text
     assert "about 60.0" in text
+    assert "about 200.0" in text
     assert "released" in text

@@ -1,1 +1,1 @@
-"""How fast: our step against the classical formulation of GEM, and how many streams a minute."""
+"""How fast: our step against the classical formulation of GEM, streams a minute, and an epoch of ACL."""

@@ -10,12 +10,14 @@ from rich.console import Console
 from rich.table import Table
 
 from gradcast import environment
+from gradcast.bench.epochs import EpochTime, epoch_time
 from gradcast.bench.saving import Cost, saving
 from gradcast.bench.steps import MEMORIES, NETWORKS, TASKS, AsReleased, Scene, Timing, difference, time_steps
 from gradcast.bench.streams import Streams, Throughput
 from gradcast.environment import Arithmetic, Place, choose_place
 
 AT = (2, 10, 20)  # tasks
+SEEDS = (1, 5)  # of ACL, together
 Say = Callable[[str], None]
 
 
@@ -64,6 +66,7 @@ class Bench:
     real_data: bool
     peak_mb: dict[str, int]  # GPU memory of our step at task 20
     checkpoints: list[Cost]
+    epochs: list[EpochTime]  # of ACL
 
     def as_dict(self) -> dict[str, object]:
         """For JSON."""
@@ -99,8 +102,12 @@ def bench(device: str, data: Path, *, steps: int, replicas: Sequence[int], say: 
         results.append(streams.measure(count, complete=gpu))
     say("checkpoints of GEM with the slim ResNet-18")
     costs = [_saving(choose_place(device, "bf16" if gpu else "float32"), task) for task in ((2, 20) if gpu else (2,))]
+    epochs: list[EpochTime] = []
+    for count in SEEDS:
+        say(f"an epoch of ACL with predicted gradients, {count} seed{'s' if count > 1 else ''} at once")
+        epochs.append(epoch_time(count, place, complete=gpu))
     machine = environment.describe(place.device)
-    return Bench(machine, comparisons, agreement, growth, results, streams.real, peak, costs)
+    return Bench(machine, comparisons, agreement, growth, results, streams.real, peak, costs, epochs)
 
 
 def _saving(place: Place, task: int) -> Cost:
@@ -146,7 +153,7 @@ def _peak(network: str, place: Place) -> int:
 
 
 def print_bench(console: Console, found: Bench) -> None:
-    """Three tables."""
+    """Four tables, and a few sentences."""
     machine = f"{found.machine['device']}, {found.machine['threads']} threads"
     table = _table(
         f"ms a step, {MEMORIES} memories a task ({machine})",
@@ -180,6 +187,7 @@ def print_bench(console: Console, found: Bench) -> None:
         peak = "" if run.peak_mb is None else str(run.peak_mb)
         streams.add_row(str(run.replicas), f"{about}{run.seconds:.1f}", f"{about}{run.per_minute:.1f}", peak)
     console.print(streams)
+    console.print(_epochs(found.epochs))
     for cost in found.checkpoints:
         console.print(
             f"A checkpoint of the slim ResNet-18 with GEM after task {cost.task} ({cost.megabytes:.0f} MB): training "
@@ -188,6 +196,18 @@ def print_bench(console: Console, found: Bench) -> None:
         )
     for name, megabytes in found.peak_mb.items():
         console.print(f"Peak GPU memory of {name} at task {TASKS}: {megabytes} MB")
+
+
+def _epochs(found: Sequence[EpochTime]) -> Table:
+    table = _table(
+        "ACL + predicted gradients, an epoch of a task of CIFAR-100 (random images)",
+        ("seeds at once", "seconds", "seconds a seed", "GPU memory (MB)"),
+    )
+    for own in found:
+        about = "" if own.complete else "about "
+        peak = "" if own.peak_mb is None else str(own.peak_mb)
+        table.add_row(str(own.seeds), f"{about}{own.seconds:.1f}", f"{about}{own.seconds_a_seed:.1f}", peak)
+    return table
 
 
 def _table(title: str, headings: Sequence[str]) -> Table:

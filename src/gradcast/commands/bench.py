@@ -22,10 +22,10 @@ def bench(
     threads: ThreadsOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Time our step against the classical formulation of GEM, and count complete streams a minute.
+    """Time our step against the classical formulation of GEM, complete streams, and an epoch of ACL.
 
-    Both take turns in the same process. On a GPU the slim ResNet-18 is timed too, and whole streams are trained; on
-    a CPU a few steps of each task stand for all of them.
+    Both formulations take turns in the same process. On a GPU the slim ResNet-18 is timed too, and whole streams and
+    epochs are trained; on a CPU a few steps stand for all of them.
     """
     from gradcast.bench import measure  # a quarter of a second that no other command needs
 
