@@ -19,6 +19,15 @@ def test_it_looks_after_so_many_steps_and_names_the_first_bad_one() -> None:
         own.add(CHECKED - 1, GOOD, 2, skips=False)
 
 
+def test_it_looks_as_seldom_as_it_is_told_and_a_single_task_has_no_number() -> None:
+    own = FiniteCheck([3, 8], "be gentle", every=CHECKED + 5)
+    for step in range(CHECKED + 4):
+        own.add(step, BAD, skips=False)
+    with pytest.raises(Diverged, match=r"at step 0 \(seed 8\): training diverged"):
+        own.add(CHECKED + 4, GOOD, skips=False)
+    assert FiniteCheck([3], "", every=1).every == CHECKED
+
+
 def test_good_steps_are_forgotten_once_seen() -> None:
     own = check()
     own.add(0, GOOD, 0, skips=False)

@@ -17,7 +17,7 @@ A signal only adds to g and a learner only rewrites g, so every learner takes ev
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol, runtime_checkable
 
 import torch
@@ -66,6 +66,10 @@ class Unlabelled:
     def images(self) -> int:
         """How many different ones there are."""
         return self.x.shape[1] // self.views
+
+    def first_view(self) -> "Unlabelled":
+        """One view of each image."""
+        return self if self.views == 1 else replace(self, x=self.x[:, : self.images], views=1)
 
     def drawn_by(self) -> Sequence[int]:
         """Replicas that use theirs."""

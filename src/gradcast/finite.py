@@ -9,27 +9,27 @@ from torch import Tensor
 
 from gradcast.errors import Diverged
 
-CHECKED = 25  # steps between looks
+CHECKED = 25  # steps between looks, at least
 HOPELESS = 10  # steps that were undone one after another: there is no use in more of them
 
 
 class FiniteCheck:
-    """Steps that nobody has looked at yet; ``remedy`` is what to do where training diverged."""
+    """Steps that nobody has looked at yet, ``every`` so many of them; ``remedy`` is for where training diverged."""
 
-    def __init__(self, seeds: Sequence[int], remedy: str) -> None:
-        self.seeds, self.remedy = list(seeds), remedy
+    def __init__(self, seeds: Sequence[int], remedy: str, *, every: int = CHECKED) -> None:
+        self.seeds, self.remedy, self.every = list(seeds), remedy, max(every, CHECKED)
         self.waiting: list[tuple[int, Bool[Tensor, " r"]]] = []
 
-    def add(self, step: int, finite: Tensor, task: int, *, skips: bool) -> None:
+    def add(self, step: int, finite: Tensor, task: int | None = None, *, skips: bool) -> None:
         """A step is done; look where there are enough of them."""
         self.waiting.append((step, finite))
-        if len(self.waiting) == CHECKED:
+        if len(self.waiting) == self.every:
             self.look(task, skips=skips)
 
-    def look(self, task: int, *, skips: bool) -> None:
+    def look(self, task: int | None = None, *, skips: bool) -> None:
         """Stop where loss or weights were not finite (the first step is named), or where only such steps are left.
 
-        With ``skips`` such steps were undone.
+        With ``skips`` such steps were undone. Where there is but one task, it needs no number.
         """
         if not self.waiting:
             return
@@ -37,7 +37,8 @@ class FiniteCheck:
         bad = spoiled.nonzero().tolist()
         if bad:
             step, seed = self.waiting[bad[0][0]][0], self.seeds[bad[0][1]]
-            where = f"loss or weights are not finite at step {step} (task {task}, seed {seed})"
+            own = f"seed {seed}" if task is None else f"task {task}, seed {seed}"
+            where = f"loss or weights are not finite at step {step} ({own})"
             if not skips or (len(self.waiting) >= HOPELESS and spoiled.all(0).any()):
                 raise Diverged(f"{where}: training diverged; {self.remedy}")
             warnings.warn(f"{where}: {len(bad)} of the latest {spoiled.numel()} steps were undone", stacklevel=3)

@@ -87,6 +87,15 @@ def test_options_of_predicted_gradients() -> None:
     assert alone.step.mix_up is None
 
 
+@pytest.mark.parametrize("learner", ["finetune", "mg", "mean-teacher"])
+@pytest.mark.parametrize("signal", ["none", "soft", "one-hot", "noise", "predicted"])
+def test_every_learner_takes_every_signal(learner: str, signal: str) -> None:
+    own = made("mg", f"row.mg.learner.name={learner}", f"row.mg.signal.name={signal}")
+    before = own.step.model.theta.clone()
+    assert bool(own.step(*own.supply.next())["finite"].all())
+    assert not torch.equal(own.step.model.theta, before)
+
+
 def test_mix_up_may_be_left_out() -> None:
     assert made("mg", "row.mg.learner.mix_up=0.0").step.mix_up is None
 

@@ -72,7 +72,7 @@ def test_replicas_together_equal_replicas_alone(method: Method) -> None:
 
 
 def test_divergence_names_step_and_seed() -> None:
-    with pytest.raises(Diverged, match=r"not finite at step \d+ \(task 0, seed 3\): training diverged; lower semi.lr"):
+    with pytest.raises(Diverged, match=r"not finite at step \d+ \(seed 3\): training diverged; lower learner.lr"):
         loop("mg", schedule=replace(SHORT, lr=1e200)).run([])
 
 

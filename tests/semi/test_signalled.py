@@ -22,6 +22,22 @@ def test_a_signals_gradient_at_the_logits_with_its_weight(ramped: bool) -> None:
     assert part.state().keys() == signal.state().keys()
 
 
+def test_a_signal_sees_the_view_that_the_model_trains_on() -> None:
+    """A mean teacher wants two views of each image; whatever stands beside it wants one."""
+    model = small_model()
+    at, noise = moment(model, views=2), Noise(3, [torch_generator(r, "directions") for r in range(2)])
+    labels = PseudoLabels(small_model(first_seed=5), soft=True)
+    for signal in (labels, noise):
+        part = Signalled(signal, ramped=False)
+        part.prepare(at.unlabelled, 1)
+        z = torch.randn(2, 4, 3, dtype=torch.float64)
+        slopes, _ = part.slopes(at, z)
+        if signal is labels:
+            says = labels.teacher.forward(at.unlabelled.x[:, :4], 0, statistics="frozen").z.softmax(-1)
+            torch.testing.assert_close(slopes, (z.softmax(-1) - says) / 4)
+        assert slopes.shape == z.shape
+
+
 def test_signals_watch_the_labelled_batch_by_running_statistics() -> None:
     model = small_model()
     at, h, same = moment(model), learner(2), learner(2)

@@ -22,6 +22,7 @@ def test_a_quick_look_is_the_same_course_with_few_tests() -> None:
     ("settings", "sentence"),
     [
         (["semi.milestones=[700]"], "the learning rate shall drop after step 700 and there are 600 steps"),
+        (["semi.test_every=601"], "the first test shall be after step 601 and there are 600 steps; lower semi.test_ev"),
         (["semi.label=3"], "unknown key 'semi.label'; did you mean 'semi.labels'?"),
         (["semi.labels=0"], "semi.labels = 0 is not valid: input should be greater than or equal to 1"),
         (["row.mg.schedule.epochs=3"], "row 'mg': a [schedule] has many tasks and [semi] has one"),

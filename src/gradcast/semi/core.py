@@ -36,7 +36,7 @@ class Moment:
     @property
     def x(self) -> Float[Tensor, "r u *shape"]:
         """The unlabelled images, as the model trains on them."""
-        return self.unlabelled.x[:, : self.unlabelled.images]
+        return self.unlabelled.first_view().x
 
     @property
     def other_view(self) -> Float[Tensor, "r u *shape"]:

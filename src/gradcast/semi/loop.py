@@ -16,7 +16,7 @@ from gradcast.semi.schedule import Schedule
 from gradcast.semi.step import SemiStep
 from gradcast.semi.supply import Supply
 
-REMEDY = "lower semi.lr or the signal's weight, or raise semi.warm_up"
+REMEDY = "lower learner.lr or the signal's weight, or raise semi.warm_up"
 TASK = 0  # the only one
 
 
@@ -61,22 +61,22 @@ class SemiLoop:
 
     def run(self, observers: Sequence[Observer], keeper: Keeper | None = None) -> None:
         """All steps, from where the keeper says."""
-        advance, check = fastest(self.step), FiniteCheck(self.seeds, REMEDY)
+        advance, check = fastest(self.step), FiniteCheck(self.seeds, REMEDY, every=self.schedule.test_every)
         start = None if keeper is None else keeper.begin()
         if start is None:
             self._evaluate(0, observers)
             start = Position()
         for count in range(start.steps, self.schedule.steps):
             if keeper is not None and keeper.due(count):
-                check.look(TASK, skips=self.step.skips)
+                check.look(skips=self.step.skips)
                 keeper.save(Position(TASK, count, count))
             metrics = advance(*self.supply.next())
-            check.add(count, metrics.pop("finite"), TASK, skips=self.step.skips)
+            check.add(count, metrics.pop("finite"), skips=self.step.skips)
             if (count + 1) % self.schedule.test_every == 0:
                 metrics["test_accuracy"] = self._test()
             for observer in observers:
                 observer.stepped(count, TASK, metrics)
-        check.look(TASK, skips=self.step.skips)
+        check.look(skips=self.step.skips)
         for observer in observers:
             observer.trained(TASK)
         self._evaluate(1, observers)

@@ -12,7 +12,10 @@ from gradcast.semi.core import Moment, Part
 
 
 class Signalled(Part):
-    """A signal that watches the labelled batch by running statistics; ``ramped`` where its weight rises from zero."""
+    """A signal that watches the labelled batch by running statistics; ``ramped`` where its weight rises from zero.
+
+    Of images in several views it is shown the one that the model trains on.
+    """
 
     remembers: ClassVar[tuple[str, ...]] = ("signal",)
 
@@ -29,7 +32,7 @@ class Signalled(Part):
 
     def prepare(self, unlabelled: Unlabelled, step: int) -> None:
         """As the signal does."""
-        self.signal.prepare(unlabelled)
+        self.signal.prepare(unlabelled.first_view())
 
     def watch(self, moment: Moment) -> Metrics:
         """The signal learns."""
@@ -37,5 +40,5 @@ class Signalled(Part):
 
     def slopes(self, moment: Moment, z: Float[Tensor, "r u c"]) -> tuple[Float[Tensor, "r u c"], Metrics]:
         """The signal's, with its weight."""
-        dz, metrics = self.signal.slopes(moment.model, z, moment.unlabelled, moment.batch.task)
+        dz, metrics = self.signal.slopes(moment.model, z, moment.unlabelled.first_view(), moment.batch.task)
         return moment.weight * dz if self.ramped else dz, metrics

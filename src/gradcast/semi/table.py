@@ -29,6 +29,11 @@ class SemiSpec(Table):
             self.schedule(1.0)
         except GradcastError as error:
             raise ValueError(str(error)) from None
+        if self.test_every > self.steps:
+            raise ValueError(
+                f"the first test shall be after step {self.test_every} and there are {self.steps} steps; "
+                "lower semi.test_every"
+            )
         return self
 
     def schedule(self, lr: float) -> Schedule:
