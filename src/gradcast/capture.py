@@ -62,6 +62,8 @@ class Recording:
         if unlabelled is not None and self.unlabelled is not None:
             self.unlabelled.x.copy_(unlabelled.x)
             self.unlabelled.used.copy_(unlabelled.used)
+            if unlabelled.truth is not None and self.unlabelled.truth is not None:
+                self.unlabelled.truth.copy_(unlabelled.truth)
         self.graph.replay()
         return dict(zip(self.names, self.values.clone(), strict=True))
 
@@ -98,7 +100,8 @@ class Captured:
         own = Batch(batch.x.clone(), batch.y.clone(), batch.task)
         extra = None
         if unlabelled is not None:
-            extra = Unlabelled(unlabelled.x.clone(), unlabelled.used.clone(), unlabelled.views)
+            truth = None if unlabelled.truth is None else unlabelled.truth.clone()
+            extra = Unlabelled(unlabelled.x.clone(), unlabelled.used.clone(), unlabelled.views, truth=truth)
         graph = torch.cuda.CUDAGraph()
         for network in self.step.networks():
             for generator in network.chance.generators:

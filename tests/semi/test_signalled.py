@@ -33,9 +33,14 @@ def test_a_signal_sees_the_view_that_the_model_trains_on() -> None:
         z = torch.randn(2, 4, 3, dtype=torch.float64)
         slopes, _ = part.slopes(at, z)
         if signal is labels:
+            assert part.label is not None
+            assert torch.equal(part.label, labels.teacher.forward(at.x, 0, statistics="frozen").z.softmax(-1))
+            assert "label_accuracy" not in part.watch(at)
+            slopes, _ = part.slopes(at, z)
             says = labels.teacher.forward(at.unlabelled.x[:, :4], 0, statistics="frozen").z.softmax(-1)
             torch.testing.assert_close(slopes, (z.softmax(-1) - says) / 4)
         assert slopes.shape == z.shape
+        assert (part.label is None) == (signal is noise)
 
 
 def test_signals_watch_the_labelled_batch_by_running_statistics() -> None:

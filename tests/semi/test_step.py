@@ -1,6 +1,7 @@
 """Steps against the published order of passes, spelled out with plain modules, autograd and torch's SGD."""
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, kl_div, normalize, one_hot
 
 from gradcast.capture import Captured
-from gradcast.core import Batch, Unlabelled
+from gradcast.core import Batch, Metrics, Unlabelled
 from gradcast.gradients.sgd import Sgd
 from gradcast.heads import Heads
 from gradcast.networks import SlimResNet18
@@ -21,7 +22,9 @@ from gradcast.semi.meta_fitness import MetaFitness
 from gradcast.semi.meta_labels import MetaLabels
 from gradcast.semi.mix_up import MixUp
 from gradcast.semi.schedule import Schedule
+from gradcast.semi.signalled import Signalled
 from gradcast.semi.step import SemiStep
+from gradcast.signals.pseudo_labels import PseudoLabels
 from tests.helpers import flat
 from tests.semi.scene import images, learner, small_model
 from tests.test_replicas import own_module
@@ -116,6 +119,27 @@ def test_predictions_join_the_same_training_pass() -> None:
     assert all(torch.equal(with_h.buffers[name], without.buffers[name]) for name in with_h.buffers)
 
 
+def test_the_truth_of_unlabelled_images_judges_their_labels_and_nothing_else() -> None:
+    """Whatever it says, every part learns the same; labels of the first part that has any are judged."""
+    weights, told = [], []
+    for shift in (0, 1):
+        model = small_model()
+        teacher = Signalled(PseudoLabels(small_model(first_seed=5), soft=True), ramped=True)
+        labels = MetaLabels()
+        step, (batch, unlabelled) = SemiStep(model, COURSE, Sgd(), [labels, teacher]), images(model)
+        truth = torch.tensor([[0, 1, 2, 0], [2, 1, 1, 1]])
+        told.append(step(batch, replace(unlabelled, truth=(truth + shift) % 3))["pseudo_accuracy"])
+        assert labels.label is not None
+        right = (labels.label.argmax(-1) == (truth + shift) % 3).double().mean(1)
+        assert torch.equal(told[-1], right)
+        assert teacher.label is not None
+        assert teacher.label.shape == labels.label.shape
+        weights.append(model.theta)
+    assert torch.equal(*weights)
+    assert not torch.equal(*told)
+    assert "pseudo_accuracy" not in step(batch, unlabelled)
+
+
 def test_without_parts_it_is_sgd_on_labels() -> None:
     model = small_model()
     modules = [own_module(model, replica).train() for replica in range(2)]
@@ -163,7 +187,7 @@ def test_graphs_train_as_steps_do(method: str) -> None:
                 modules.append(SlimResNet18(2, 3))
         return Replicas(modules, Heads(3), device=torch.device("cuda"), dtype=torch.float64)
 
-    def trained(*, graphs: bool) -> tuple[Tensor, Tensor]:
+    def trained(*, graphs: bool) -> tuple[Tensor, Metrics]:
         model, parts, mix_up = network(), list[Part](), None
         if method == "mg":
             labels = MetaLabels()
@@ -178,10 +202,14 @@ def test_graphs_train_as_steps_do(method: str) -> None:
         used, views = torch.tensor([True, True]).cuda(), parts[0].views if parts else 1
         for _ in range(12):
             x = torch.from_numpy(drawn.random((2, 6 + 6 * views, 3, 16, 16))).cuda()
-            y = torch.from_numpy(drawn.integers(3, size=(2, 6))).cuda()
-            told = advance(Batch(x[:, :6], y, 0), Unlabelled(x[:, 6:], used, views) if parts else None)
-        return step.networks()[-1].theta, told["loss"]
+            y, truth = (torch.from_numpy(drawn.integers(3, size=(2, 6))).cuda() for _ in range(2))
+            unlabelled = Unlabelled(x[:, 6:], used, views, truth=truth) if parts else None
+            told = advance(Batch(x[:, :6], y, 0), unlabelled)
+        return step.networks()[-1].theta, told
 
-    (found, loss), (expected, plain) = trained(graphs=True), trained(graphs=False)
+    (found, told), (expected, plain) = trained(graphs=True), trained(graphs=False)
     torch.testing.assert_close(found, expected, rtol=1e-7, atol=1e-10)
-    torch.testing.assert_close(loss, plain, rtol=1e-7, atol=1e-10)
+    assert told.keys() == plain.keys()
+    assert ("pseudo_accuracy" in told) == (method != "supervised")
+    for name in ("loss", *({"pseudo_accuracy"} & told.keys())):
+        torch.testing.assert_close(told[name], plain[name].double(), rtol=1e-7, atol=1e-10)

@@ -52,6 +52,8 @@ def test_labels_belong_to_their_images_and_views_show_the_same_ones() -> None:
         assert extra is not None
         assert batch.y.tolist() == [[place % 3 for place in row] for row in seen(batch.x)]
         assert extra.images == 2
+        assert extra.truth is not None
+        assert extra.truth.tolist() == [[place % 3 for place in row] for row in seen(extra.x[:, :2])]
         assert seen(extra.x[:, :2]) == seen(extra.x[:, 2:])
 
 

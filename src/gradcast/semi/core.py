@@ -66,6 +66,7 @@ class Part(Protocol):
 
     remembers: ClassVar[tuple[str, ...]] = ()
     views: ClassVar[int] = 1  # of each unlabelled image
+    label: Float[Tensor, "r u c"] | None = None  # what it took this step's unlabelled images for, if it labels them
 
     def networks(self) -> Sequence[Replicas]:
         """Further networks that it trains."""

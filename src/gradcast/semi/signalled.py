@@ -9,6 +9,7 @@ from torch import Tensor
 from gradcast.core import LogitSignal, Metrics, Unlabelled
 from gradcast.replicas import Replicas
 from gradcast.semi.core import Moment, Part
+from gradcast.signals.pseudo_labels import PseudoLabels
 
 
 class Signalled(Part):
@@ -36,9 +37,13 @@ class Signalled(Part):
 
     def watch(self, moment: Moment) -> Metrics:
         """The signal learns."""
-        return self.signal.learn(moment.model, moment.labelled)
+        told = self.signal.learn(moment.model, moment.labelled)
+        if isinstance(self.signal, PseudoLabels):
+            return {}  # how it labels images that it learns again and again says nothing of those without a label
+        return told
 
     def slopes(self, moment: Moment, z: Float[Tensor, "r u c"]) -> tuple[Float[Tensor, "r u c"], Metrics]:
         """The signal's, with its weight."""
         dz, metrics = self.signal.slopes(moment.model, z, moment.unlabelled.first_view(), moment.batch.task)
+        self.label = self.signal.label if isinstance(self.signal, PseudoLabels) else None
         return moment.weight * dz if self.ramped else dz, metrics

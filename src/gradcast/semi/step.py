@@ -1,10 +1,11 @@
 """One training step on few labels and many images without."""
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from gradcast.core import Batch, Metrics, Unlabelled
@@ -82,12 +83,13 @@ class SemiStep:
         if unlabelled is None:
             loss, gradient = self._plain(batch)
         else:
-            moment = Moment(self.model, batch, unlabelled, lr, weight)
+            unseen = replace(unlabelled, truth=None)  # no part ever sees what unlabelled images show
+            moment = Moment(self.model, batch, unseen, lr, weight)
             for part in self.parts:
                 metrics |= part.watch(moment)
             loss, gradient = self._plain(batch) if self.mix_up is None else self._mixed(self.mix_up, moment)
             own, told = self._unlabelled(moment)
-            gradient, metrics = gradient + own, metrics | told
+            gradient, metrics = gradient + own, metrics | told | pseudo_accuracy(self.parts, unlabelled.truth)
         self.sgd.step([self.model.theta], [gradient], lr)
         for part in self.parts:
             part.end(self.model)
@@ -114,3 +116,11 @@ class SemiStep:
             dz, told = part.slopes(moment, made.z)
             total, metrics = total + dz, metrics | told
         return made.pull(total).flat, metrics
+
+
+def pseudo_accuracy(parts: Sequence[Part], truth: Int[Tensor, "r u"] | None) -> Metrics:
+    """How many unlabelled images the first part that labels them labelled rightly: a diagnosis, used for nothing."""
+    label = next((part.label for part in parts if part.label is not None), None)
+    if label is None or truth is None:
+        return {}
+    return {"pseudo_accuracy": (label.argmax(-1) == truth).to(label.dtype).mean(-1)}

@@ -55,7 +55,8 @@ class Supply:
         index = _taken(self.unlabelled, self.unlabelled_walks, self.extra)
         views = [self.pool.images(index, self.unlabelled_generators) for _ in range(self.views)]
         everybody = tuple(range(len(index)))
-        return batch, Unlabelled(torch.cat(views, dim=1), self.used, self.views, everybody)
+        truth = self.y[sent(index, self.y.device)]
+        return batch, Unlabelled(torch.cat(views, dim=1), self.used, self.views, everybody, truth)
 
 
 def _taken(places: Int[np.ndarray, "r n"], walks: Sequence[Walk], size: int) -> Int[np.ndarray, "r size"]:

@@ -25,6 +25,7 @@ class PseudoLabels(LogitSignal):
 
     def __init__(self, teacher: Replicas, *, soft: bool, weight: float = 1.0, length: Length | None = None) -> None:
         self.teacher, self.soft, self.weight, self.length = teacher, soft, weight, length
+        self.label: Float[Tensor, "r u c"] | None = None  # of the unlabelled images last seen
 
     def networks(self) -> Sequence[Replicas]:
         """The teacher."""
@@ -53,7 +54,8 @@ class PseudoLabels(LogitSignal):
         self, model: Replicas, z: Float[Tensor, "r u c"], unlabelled: Unlabelled, task: int
     ) -> tuple[Float[Tensor, "r u c"], Metrics]:
         """``softmax(z) - label`` for every image, divided by their number."""
-        dz = (z.softmax(-1) - self._labels(self._told(unlabelled.x, task))) * (self.weight / z.shape[1])
+        self.label = self._labels(self._told(unlabelled.x, task))
+        dz = (z.softmax(-1) - self.label) * (self.weight / z.shape[1])
         return dz if self.length is None else self.length.rescale(dz), {}
 
     @torch.no_grad()
