@@ -31,6 +31,15 @@ def finished() -> tuple[RunDirectory, list[RowResult]]:
     return run(small(), out=Path(mkdtemp()), device="cpu")
 
 
+@cache
+def few_labels() -> tuple[RunDirectory, list[RowResult]]:
+    """A finished run of one task with few labels, tested after steps 5, 10, 15 and 20, and its results."""
+    short = ["semi.steps=20", "semi.warm_up=2", "semi.milestones=[15]", "semi.ramp=2", "semi.test_every=5"]
+    spec = load("digits-100", [*short, "seeds=[0, 1, 2]"])
+    rows = [row for row in spec.rows if row.name in ("supervised", "mg", "soft", "mean-teacher")]
+    return run(spec.model_copy(update={"rows": rows}), out=Path(mkdtemp()), device="cpu")
+
+
 def begun(out: Path) -> RunDirectory:
     """A directory whose row *base* has just been begun, with the seeds 0 and 7."""
     made = RunDirectory.create(out, load("digits", ["seeds=[0, 7]"]))

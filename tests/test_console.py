@@ -8,7 +8,7 @@ from rich.console import Console
 
 from gradcast.console import ProgressDisplay, print_results
 from gradcast.loop import Extent, Position
-from tests.runs import finished
+from tests.runs import few_labels, finished
 
 
 def console(width: int = 80) -> tuple[Console, io.StringIO]:
@@ -88,3 +88,32 @@ def test_a_warning_is_one_line_and_told_once() -> None:
             warnings.warn(message, stacklevel=1)
     lines = [line.removeprefix("\x1b[2K") for line in text.getvalue().splitlines() if "warning:" in line]
     assert lines == ["warning: the pool [small] is small", "warning: another"]
+
+
+def test_errors_of_few_labels_fit_eighty_columns_and_say_what_they_are() -> None:
+    out, text = console()
+    _, results = few_labels()
+    print_results(out, [replace(own, label=own.label.ljust(24, "x")) for own in results], Path("runs/x"))
+    lines = text.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [line.split("  ")[1].strip() for line in lines if "x   " in line] == [
+        own.label.ljust(24, "x") for own in results
+    ]
+    shown = " ".join(text.getvalue().split())
+    assert "last error (%) best error (%) gain (points)" in shown
+    assert "chosen on the test images as published figures are" in shown
+    assert "A gain is how much lower the last error is than the first row's." in shown
+    assert f"{results[1].diagnostics['best_error'].mean:.2f} ±" in shown
+
+
+def test_progress_of_few_labels_shows_the_newest_test() -> None:
+    out, text = console(100)
+    with ProgressDisplay(out) as display:
+        row = display.row("MG", Extent((10,), told=5))
+        for step in range(7):
+            row.stepped(step, 0, {"test_accuracy": torch.tensor([0.5, 0.75])} if step == 4 else {})
+        display.progress.refresh()
+        assert "error 37.5 %" in text.getvalue()
+        row.evaluated(1, torch.tensor([[0.9], [0.9]]))
+    assert "error 10.0 %" in text.getvalue()
+    assert "task 1" not in text.getvalue()

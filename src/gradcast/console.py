@@ -24,8 +24,10 @@ from torch import Tensor
 from gradcast.core import Metrics
 from gradcast.loop import Extent, Position
 from gradcast.report import number, verdicts
-from gradcast.report.words import SELECTED
+from gradcast.report.words import ERRORS, SELECTED, measured
 from gradcast.result import RowResult
+
+GAIN = "A gain is how much lower the last error is than the first row's."
 
 
 class ProgressDisplay:
@@ -96,6 +98,7 @@ class RowProgress:
     def __init__(self, progress: Progress, bar: TaskID, extent: Extent) -> None:
         self.progress, self.bar, self.extent = progress, bar, extent
         self.done, self.group = 0, 0
+        self.tested = ""  # what the newest test while training said
 
     def begin(self, group: int, position: Position) -> None:
         """This group of seeds goes on from there."""
@@ -104,9 +107,12 @@ class RowProgress:
 
     def stepped(self, step: int, task: int, metrics: Metrics) -> None:
         """Move the bar."""
+        if "test_accuracy" in metrics:  # known to the host in a moment anyway: it is written now
+            self.tested = f"error {100 * (1 - float(metrics['test_accuracy'].mean())):.1f} %"
         epoch = f", epoch {self.done // self.extent.epoch + 1}" if self.extent.epoch else ""
+        note = f"task {task + 1}{epoch}" if self.extent.told == 1 else self.tested
         self.done += 1
-        self.progress.update(self.bar, completed=self._before(task) + self.done, note=f"task {task + 1}{epoch}")
+        self.progress.update(self.bar, completed=self._before(task) + self.done, note=note)
 
     def trained(self, task: int) -> None:
         """Say what the wait is for; a task may be over before its last epoch."""
@@ -117,8 +123,10 @@ class RowProgress:
         return self.group * self.extent.steps + self.extent.before(task)
 
     def evaluated(self, tasks_done: int, accuracy: Tensor) -> None:
-        """Show the mean accuracy over the tasks seen."""
-        if tasks_done:
+        """Show the mean accuracy over the tasks seen, or the error of a single one."""
+        if tasks_done and self.extent.told > 1:
+            self.progress.update(self.bar, note=f"error {100 * (1 - float(accuracy.mean())):.1f} %")
+        elif tasks_done:
             self.progress.update(self.bar, note=f"{100 * float(accuracy[:, :tasks_done].mean()):.1f} %")
 
 
@@ -128,17 +136,17 @@ def print_results(console: Console, results: Sequence[RowResult], place: Path, a
     title = f"{seeds} seed{'s' if seeds > 1 else ''}, mean ± 95 % confidence interval"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
     table.add_column("")
-    few_labels = any("best_error" in result.diagnostics for result in results)
-    headings = ("last error (%)", "best error (%)") if few_labels else ("ACC (%)", "BWT", "FWT")
-    for heading in (*headings, "ACC against base" if few_labels else "against base"):
+    few_labels = results[0].tests is not None
+    headings = tuple(ERRORS.values()) if few_labels else ("ACC (%)", "BWT", "FWT")
+    for heading in (*headings, "gain (points)" if few_labels else "against base"):
         table.add_column(heading, justify="right", no_wrap=True)
     for result in results:
         difference = "" if result.paired is None else number(result.paired.difference, digits=2)
-        cells = _errors(result) if few_labels else _transfer(result)
+        cells = [number(*own) for own in measured(result).values()] if few_labels else _transfer(result)
         table.add_row(escape(result.label), *cells, difference)
     console.print(table)
     if few_labels:
-        console.print(f"[dim]{escape(SELECTED)}", soft_wrap=True)
+        console.print(f"[dim]{escape(SELECTED)} {GAIN}", highlight=False)
     for sentence in verdicts(results):
         console.print(f"[bold]{escape(sentence)}")
     if advised is not None:
@@ -149,10 +157,6 @@ def print_results(console: Console, results: Sequence[RowResult], place: Path, a
 def _transfer(result: RowResult) -> list[str]:
     acc, bwt, fwt = (result.over_seeds(name) for name in ("acc", "bwt", "fwt"))
     return [number(acc, 100), f"{bwt.mean:+.3f}", f"{fwt.mean:+.3f}"]
-
-
-def _errors(result: RowResult) -> list[str]:
-    return [number(result.diagnostics[name], digits=2) for name in ("last_error", "best_error")]
 
 
 def complain(sentence: str) -> None:

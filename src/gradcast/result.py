@@ -1,14 +1,15 @@
 """The result of a run, as a pure function of its directory."""
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from gradcast.measures import Measures, measure
+from gradcast.semi.history import history, when_tested
 from gradcast.signals.named import NoSignalSpec
-from gradcast.spec import Row, Spec
+from gradcast.spec import Row, Setting, Spec
 from gradcast.statistics import Interval, Paired, compare, correct, interval
 from gradcast.store import Line, RunDirectory
 
@@ -22,6 +23,7 @@ COURSES = {
     "pseudo_ratio": "length beside the labelled gradient",
     "signal_loss": "the signal's own loss",
 }
+Courses = dict[str, Float[np.ndarray, "seeds points"]]
 
 
 @dataclass(frozen=True)
@@ -42,9 +44,15 @@ class RowResult:
     matrices: Float[np.ndarray, "seeds rows tasks"]
     measures: list[Measures]  # one a seed
     diagnostics: dict[str, Interval]
-    courses: dict[str, Float[np.ndarray, "seeds tasks"]]  # what a signal did, task by task
+    courses: Courses  # what a signal did, task by task; where labels are few, all that is told, test by test
     paired: Paired | None  # against the first row; None for the first row itself
     added: Added | None = None
+    tests: Int[np.ndarray, " points"] | None = None  # where labels are few, the steps that ended in a test
+
+    @property
+    def compared(self) -> str:
+        """What differences to the first row are differences of."""
+        return "ACC" if self.tests is None else "accuracy"
 
     def over_seeds(self, name: str) -> Interval:
         """Mean and interval of one measure."""
@@ -99,9 +107,7 @@ def read(directory: RunDirectory, *, rows: Container[str] | None = None, steps: 
         logs = [errors(own, matrix) | diagnose(own) for own, matrix in zip(lines, matrices, strict=steps)]
         names = list(dict.fromkeys(name for log in logs for name in log))  # a seed may have drawn no unlabelled batch
         diagnostics = {name: interval([log[name] for log in logs if name in log]) for name in names}
-        drawn = COURSES if steps else ()
-        courses = {name: np.stack([course(own, name, tasks) for own in lines]) for name in drawn}
-        courses = {name: values for name, values in courses.items() if not np.isnan(values).all()}
+        drawn, tests = courses(row.setting, lines), None if row.setting.semi is None else when_tested(row.setting.semi)
         acc = [100 * m.acc for m in measures]
         base = spec.rows[0]
         comparable = bool(results) and results[0].name == base.name and row.setting.stream == base.setting.stream
@@ -109,7 +115,7 @@ def read(directory: RunDirectory, *, rows: Container[str] | None = None, steps: 
         twin = _without_signal(spec, row, results)
         added = None if twin is None else Added(twin.label, compare(acc, twin.acc()))
         results.append(
-            RowResult(row.name, row.label, spec.seeds, matrices, measures, diagnostics, courses, paired, added)
+            RowResult(row.name, row.label, spec.seeds, matrices, measures, diagnostics, drawn, paired, added, tests)
         )
     corrected = iter(correct([own for result in results for own in result.comparisons]))
     return [result.corrected(corrected) for result in results]
@@ -134,6 +140,8 @@ def diagnose(lines: Sequence[Line]) -> dict[str, float]:
         "cosine": _mean(lines, "cosine"),
         "cosine_last_tenth": _mean(lines[-max(len(lines) // 10, 1) :], "cosine"),
         "label_accuracy": _mean(lines, "label_accuracy"),
+        "pseudo_accuracy_last_tenth": _mean(lines[-max(len(lines) // 10, 1) :], "pseudo_accuracy"),
+        "label_movement": _mean(lines, "label_movement"),
         "signal_loss": _mean(lines, "signal_loss"),
         "agreement": _mean(lines, "agreement"),
         "memory_agreement": _mean(lines, "memory_agreement"),
@@ -152,6 +160,16 @@ def errors(lines: Sequence[Line], matrix: Float[np.ndarray, "rows tasks"]) -> di
         return {}
     last = float(matrix[-1].mean())
     return {"last_error": 100 * (1 - last), "best_error": 100 * (1 - max(*looks, last))}
+
+
+def courses(setting: Setting, logs: Iterable[Sequence[Line]], names: Iterable[str] = COURSES) -> Courses:
+    """Curves that have a number anywhere, a row a seed: ``names`` task by task, or all test by test of few labels."""
+    semi, tasks, names = setting.semi, setting.stream.tasks, list(names)
+    each = [
+        {name: course(lines, name, tasks) for name in names} if semi is None else history(lines, semi) for lines in logs
+    ]
+    stacked = {name: np.stack([own[name] for own in each]) for name in (each[0] if each else ())}
+    return {name: values for name, values in stacked.items() if not np.isnan(values).all()}
 
 
 def course(lines: Sequence[Line], key: str, tasks: int) -> Float[np.ndarray, " tasks"]:

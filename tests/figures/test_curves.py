@@ -1,11 +1,13 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 from PIL import Image
 
 from gradcast.figures.curves import Curve, courses, signal_courses, stream_curves
 from gradcast.figures.style import save_png
-from tests.runs import finished
+from gradcast.semi.history import HISTORY
+from tests.runs import few_labels, finished
 
 
 def test_courses_of_signals_are_drawn_where_there_are_any(tmp_path: Path) -> None:
@@ -45,3 +47,29 @@ def test_a_label_that_looks_like_mathematics_is_shown_as_written() -> None:
     (text,) = figure.legends[0].get_texts()
     assert text.get_text() == "$x$"
     assert not text.get_parse_math()
+
+
+def test_tests_stand_at_their_steps_in_a_frame_that_the_beginning_does_not_widen() -> None:
+    values, steps = np.array([[90.0, *range(20, 1, -1)]]), 100 * np.arange(1, 21)
+    (axis,) = stream_curves("test error", [Curve("MG", 1, values, steps=steps)]).axes
+    assert axis.get_xlabel() == "step"
+    (line,) = axis.get_lines()
+    assert line.get_xdata().tolist() == steps.tolist()
+    low, high = axis.get_ylim()
+    assert (low, high) == pytest.approx((2 - 0.05 * 17, 19 + 0.05 * 17))
+    assert axis.xaxis.get_major_formatter()(400_000, 0) == "400,000"
+    (still,) = stream_curves("loss", [Curve("MG", 1, np.ones((1, 20)), steps=steps)]).axes
+    assert still.get_ylim()[0] < 1 < still.get_ylim()[1]
+    (stream,) = stream_curves("loss", [Curve("GEM", 1, values)]).axes
+    assert stream.get_xlabel() == "task"
+    assert stream.get_ylim()[1] > 90
+
+
+def test_few_labels_have_a_panel_for_all_that_tests_tell() -> None:
+    figure = signal_courses(few_labels()[1])
+    assert figure is not None
+    titles = [axis.get_title(loc="left") for axis in figure.axes]
+    assert titles == [
+        HISTORY[name] for name in ("test_error", "loss", "pseudo_accuracy", "signal_loss", "label_movement")
+    ]
+    assert [len(axis.get_lines()) for axis in figure.axes] == [4, 4, 3, 2, 1]

@@ -7,12 +7,12 @@ import numpy as np
 
 from gradcast.portrait import Portrait, portray, write_portrait
 from gradcast.store import RunDirectory
-from tests.runs import finished
+from tests.runs import few_labels, finished
 
 
-def copy_of_run(to: Path) -> RunDirectory:
-    """The run, without its reports."""
-    source, _ = finished()
+def copy_of_run(to: Path, *, few: bool = False) -> RunDirectory:
+    """The run, or that with few labels, without its reports."""
+    source, _ = few_labels() if few else finished()
     shutil.copytree(source.path, to, ignore=shutil.ignore_patterns("report*", "*.png", "weights.safetensors"))
     return RunDirectory(to)
 

@@ -68,7 +68,7 @@ def test_the_stamp_changes_when_a_row_comes_further(tmp_path: Path) -> None:
     assert stamp(tmp_path) == []
     run = copy_of_run(tmp_path / "digits-1")
     before = stamp(tmp_path)
-    assert len(before) == 1 + 3 + 9
+    assert len(before) == 1 + 3 + 9 + 9  # the specification, a row each, and two files of every seed
     (tmp_path / "report.html").write_text("ours")
     assert stamp(tmp_path) == before
     with open(run.seed("base", 1) / "accuracy.csv", "a") as file:

@@ -1,5 +1,5 @@
 from gradcast.report import number, verdicts, write_report
-from tests.runs import finished
+from tests.runs import few_labels, finished
 
 
 def test_report_says_verdict_then_numbers() -> None:
@@ -22,3 +22,17 @@ def test_pictures_are_there_where_the_report_says_so() -> None:
     for name in ("accuracy-matrix.png", "signal.png"):
         assert f"]({name})" in text
         assert (directory.path / name).read_bytes().startswith(b"\x89PNG")
+
+
+def test_few_labels_have_errors_and_one_picture_of_their_course() -> None:
+    directory, results = few_labels()
+    write_report(directory, results)
+    text = (directory.path / "report.md").read_text()
+    assert "|  | last error (%) | best error (%) |" in text
+    assert f"| MG | {number(results[1].diagnostics['last_error'], digits=2)} |" in text
+    assert "## Paired differences in accuracy" in text
+    assert "| pseudo accuracy last tenth |" in text
+    assert not [word for word in ("BWT", "ACC", "matri") if word in text]
+    assert "](course.png)" in text
+    names = {path.name for path in directory.path.glob("*.png")}
+    assert names == {"course.png"}

@@ -5,6 +5,7 @@ import numpy as np
 from gradcast.report.blocks import Fold, Gallery, Picture, Section
 from gradcast.report.read import read_run
 from gradcast.report.sections import sections
+from gradcast.report.summary import standing
 from gradcast.report.tables import Table
 from tests.report.copies import copy_of_run, unfinish, with_portrait
 
@@ -75,3 +76,48 @@ def test_without_a_finished_row_there_are_curves_and_no_table_of_results(tmp_pat
     content = sections(read_run(directory.path))
     assert [section.name for section in content] == ["unfinished", "stream", "signal", "specification"]
     assert not [b for s in content for b in s.blocks if isinstance(b, Table) and b.name != "unfinished"]
+
+
+def test_few_labels_have_curves_over_steps_and_nothing_of_streams(tmp_path: Path) -> None:
+    run = read_run(copy_of_run(tmp_path / "a", few=True).path)
+    content = sections(run)
+    names = ["results", "differences", "course", "unlabelled", "cost", "specification"]
+    assert [section.name for section in content] == names
+    drawn = pictures(content)
+    told = {"curve-test-error", "curve-loss", "curve-pseudo-accuracy", "curve-signal-loss", "curve-label-movement"}
+    assert drawn.keys() == {"paired-differences", *told}
+    (axis,) = drawn["curve-test-error"].figure.axes
+    assert [line.get_xdata().tolist() for line in axis.get_lines()] == [[5, 10, 15, 20]] * 4
+    last = [100 * (1 - own.over_seeds("acc").mean) for own in run.results]
+    np.testing.assert_allclose([line.get_ydata()[-1] for line in axis.get_lines()], last, rtol=1e-6)
+    assert len(axis.collections) == 4  # a band a row
+    assert drawn["curve-test-error"].alt.startswith("Curves of the test error (%) at every test for labels alone, MG")
+    tables = {block.name: block for section in content for block in section.blocks if isinstance(block, Table)}
+    assert tables["results"].head[:3] == ["row", "last error (%)", "best error (%)"]
+    assert [row[1].value for row in tables["results"].rows] == [
+        own.diagnostics["last_error"].mean for own in run.results
+    ]
+    assert not [row for row in tables["diagnostics"].rows if "error" in row[0].text]
+    words = " ".join(block for section in content for block in section.blocks if isinstance(block, str))
+    assert "chosen on the test images" in words
+    assert "known to this report and to nothing that learns" in words
+    titles = words + " ".join(title for table in tables.values() for title in (table.title, *table.head))
+    assert not [word for word in ("BWT", "FWT", "ACC", "forgetting", "stream") if word in titles]
+
+
+def test_few_labels_on_their_way_show_the_tests_so_far(tmp_path: Path) -> None:
+    directory = copy_of_run(tmp_path / "a", few=True)
+    (directory.path / "mg/env.json").unlink()
+    for seed in range(3):
+        accuracy, metrics = (directory.path / f"mg/seed-{seed}" / name for name in ("accuracy.csv", "metrics.jsonl"))
+        accuracy.write_text("".join(accuracy.read_text().splitlines(keepends=True)[:2]))
+        metrics.write_text("".join(metrics.read_text().splitlines(keepends=True)[: 2 + (seed == 0)]))
+    run = read_run(directory.path)
+    drawn = pictures(sections(run))
+    _, line, *_ = drawn["curve-test-error"].figure.axes[0].get_lines()
+    assert line.get_xdata().tolist() == [5, 10, 15]
+    assert line.get_linestyle() == "--"
+    assert standing(run.rows[1]) == "between 10 and 15 of 20 steps, seed by seed"
+    for metrics in directory.path.glob("mg/seed-*/metrics.jsonl"):
+        metrics.unlink()
+    assert standing(read_run(directory.path).rows[1]) == "0 of 20 steps"

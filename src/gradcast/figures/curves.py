@@ -1,14 +1,15 @@
-"""Curves over the stream: a line a row, a band from its lowest to its highest seed."""
+"""Curves over a stream, or over the steps of one task: a line a row, a band from its lowest to its highest seed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from gradcast.figures.style import colour, mark, plain, styled
 from gradcast.result import COURSES, RowResult
+from gradcast.semi.history import HISTORY
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,17 +18,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Curve:
-    """One row's number in each task; not a number where there is none (yet)."""
+    """One row's number in each task, or at each test; not a number where there is none (yet)."""
 
     label: str
     place: int  # of the row in its specification: decides colour and mark
-    values: Float[np.ndarray, "seeds tasks"]
+    values: Float[np.ndarray, "seeds points"]
     finished: bool = True
+    steps: Int[np.ndarray, " points"] | None = None  # that ended in a test; None: points are tasks
 
 
 @styled()
 def stream_curves(title: str, curves: Sequence[Curve]) -> "Figure":
-    """One number of all rows, task by task; rows that still train are dashed."""
+    """One number of all rows, task by task or test by test; rows that still train are dashed."""
     from matplotlib.figure import Figure  # here, not above: half a second of start-up
 
     lines = -(-len(curves) // 2)
@@ -39,8 +41,9 @@ def stream_curves(title: str, curves: Sequence[Curve]) -> "Figure":
 
 
 def signal_courses(results: Sequence[RowResult]) -> "Figure | None":
-    """What every signal did, task by task, a panel a number; None where no row has a signal."""
-    panels = [(title, courses(results, name)) for name, title in COURSES.items()]
+    """What every signal did, task by task (of few labels, all that tests told), a panel a number; None: nothing."""
+    names = COURSES if results[0].tests is None else HISTORY
+    panels = [(title, courses(results, name)) for name, title in names.items()]
     panels = [(title, curves) for title, curves in panels if curves]
     return curve_panels(panels) if panels else None
 
@@ -65,7 +68,7 @@ def curve_panels(panels: Sequence[tuple[str, Sequence[Curve]]]) -> "Figure":
 def courses(results: Sequence[RowResult], name: str) -> list[Curve]:
     """The curves of one number of the signals."""
     found = enumerate(results)
-    return [Curve(r.label, place, r.courses[name]) for place, r in found if name in r.courses]
+    return [Curve(r.label, place, r.courses[name], steps=r.tests) for place, r in found if name in r.courses]
 
 
 def _draw(axis: "Axes", title: str, curves: Sequence[Curve]) -> None:
@@ -73,26 +76,40 @@ def _draw(axis: "Axes", title: str, curves: Sequence[Curve]) -> None:
 
     for curve in curves:
         _band(axis, curve)
+    over_steps = any(curve.steps is not None for curve in curves)
     axis.set_title(title)
-    axis.set_xlabel("task")
+    axis.set_xlabel("step" if over_steps else "task")
     axis.grid(axis="y")
-    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axis.xaxis.set_major_locator(MaxNLocator(5 if over_steps else "auto", integer=True))
+    if over_steps:
+        axis.xaxis.set_major_formatter("{x:,.0f}")
+        axis.set_ylim(*_frame(curves))
+
+
+def _frame(curves: Sequence[Curve]) -> tuple[float | None, float | None]:
+    """From the lowest to the highest value after the first tenth: beginnings would leave no room for the rest."""
+    late = np.concatenate([curve.values[:, curve.values.shape[1] // 10 :].ravel() for curve in curves])
+    if np.isnan(late).all() or np.nanmin(late) == np.nanmax(late):
+        return None, None
+    low, high = float(np.nanmin(late)), float(np.nanmax(late))
+    return low - 0.05 * (high - low), high + 0.05 * (high - low)
 
 
 def _band(axis: "Axes", curve: Curve) -> None:
     seen = ~np.isnan(curve.values).all(0)  # a short task may have used no unlabelled batch, a late one lies ahead
-    values, tasks = curve.values[:, seen], 1 + np.flatnonzero(seen)
+    places = 1 + np.arange(len(seen)) if curve.steps is None else curve.steps
+    values, places = curve.values[:, seen], places[seen]
     own = colour(curve.place)
     axis.plot(
-        tasks,
+        places,
         np.nanmean(values, 0),
         label=plain(curve.label, 34) + ("" if curve.finished else " (so far)"),
         color=own,
         linestyle="-" if curve.finished else "--",
-        marker=mark(curve.place) if len(tasks) < 30 else None,
+        marker=mark(curve.place) if len(places) < 30 else None,
     )
     if len(values) > 1:
-        axis.fill_between(tasks, np.nanmin(values, 0), np.nanmax(values, 0), color=own, alpha=0.14, linewidth=0)
+        axis.fill_between(places, np.nanmin(values, 0), np.nanmax(values, 0), color=own, alpha=0.14, linewidth=0)
 
 
 def _legend(figure: "Figure", columns: int) -> None:

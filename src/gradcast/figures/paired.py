@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @styled()
 def paired_differences(base: RowResult, compared: Sequence[tuple[int, RowResult]]) -> "Figure":
-    """ACC of every compared row, which comes with its place in the specification, minus the base's, seed by seed."""
+    """What is compared of each row, which comes with its place in the specification, minus the base's, seed by seed."""
     from matplotlib.figure import Figure  # here, not above: half a second of start-up
 
     figure = Figure(figsize=(4.8, 0.7 + 0.62 * len(compared)), layout="constrained")
@@ -28,7 +28,7 @@ def paired_differences(base: RowResult, compared: Sequence[tuple[int, RowResult]
     axis.spines["left"].set_visible(False)
     axis.margins(x=0.08)
     axis.grid(axis="x")
-    axis.set_xlabel(f"ACC minus that of {plain(base.label)}, in points", parse_math=False)
+    axis.set_xlabel(f"{base.compared} minus that of {plain(base.label)}, in points", parse_math=False)
     return figure
 
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INK = "#24292f"  # text, axes and the first row; the page's own colour where a picture is part of a page
-COLOURS = ("#1b7fc3", "#d55e00", "#009e73", "#b8659a", "#a87800")
-MARKS = ("o", "s", "^", "D", "v", "P")
+COLOURS = ("#1b7fc3", "#d55e00", "#009e73", "#b8659a", "#a87800", "#7d7d7d")
+MARKS = ("o", "s", "^", "D", "v", "P", "X")
 SETTINGS: dict[Any, Any] = {
     **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), INK),
     **dict.fromkeys(("axes.spines.top", "axes.spines.right", "legend.frameon"), False),

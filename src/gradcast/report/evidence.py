@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from gradcast.report.read import Run
 from gradcast.report.summary import standing
 from gradcast.report.tables import Cell, Table, estimate, figure
-from gradcast.report.words import MEASURES
+from gradcast.report.words import ERRORS, measured
 from gradcast.result import RowResult
 
 # Key in env.json, heading, format.
@@ -25,12 +25,13 @@ def results_table(run: Run) -> Table:
     rows = [
         [
             _named(run, own),
-            *(estimate(own.over_seeds(name), scale) for name, _, scale in MEASURES),
+            *(estimate(*each) for each in measured(own).values()),
             estimate(own.paired.difference if own.paired else None, digits=2),
         ]
         for own in run.results
     ]
-    head = ["row", *(title for _, title, _ in MEASURES), "ACC minus the first row's (points)"]
+    first = run.results[0]
+    head = ["row", *measured(first), f"{first.compared} minus the first row's (points)"]
     return Table("results", "Mean over seeds ± half of the 95 % confidence interval", head, rows)
 
 
@@ -47,19 +48,21 @@ def differences_table(run: Run, compared: Sequence[RowResult]) -> Table:
         if own.paired is not None
     ]
     head = ["row", "points", "p (paired t)", "p (Wilcoxon)"]
-    title = "ACC minus that of the first row, seed by seed; p-values of each comparison alone"
+    title = f"Differences in {compared[0].compared} to the first row, seed by seed; p-values of each comparison alone"
     return Table("differences", title + (HOLM if len(rows) > 1 else ""), head, rows)
 
 
 def diagnostics_table(run: Run) -> Table:
-    """What the signals did, averaged over all steps."""
-    names = list(dict.fromkeys(name for own in run.results for name in own.diagnostics))
+    """What the signals did, averaged over all steps whose numbers are kept."""
+    known = dict.fromkeys(name for own in run.results for name in own.diagnostics)
+    names = [name for name in known if name not in ERRORS]  # those are results
     rows = []
     for name in names:
         found = [own.diagnostics.get(name) for own in run.results]
         cells = [figure(None if value is None else value.mean, ".3g") for value in found]
         rows.append([Cell(name.replace("_", " ")), *cells])
-    return Table("diagnostics", "Mean over all steps and seeds", ["number", *(own.label for own in run.results)], rows)
+    title = f"Mean over all {'tests' if run.few_labels else 'steps'} and seeds"
+    return Table("diagnostics", title, ["number", *(own.label for own in run.results)], rows)
 
 
 def features_table(run: Run) -> Table:

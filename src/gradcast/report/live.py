@@ -9,7 +9,8 @@ from gradcast.report.read import Found, find, read_runs
 from gradcast.report.summary import standing
 from gradcast.report.write import Content, compose, write_files, write_page
 
-GROWING = ("spec.toml", "*/env.json", "*/seed-*/accuracy.csv")  # the files of a run that tell how far it is
+# The files of a run that tell how far it is.
+GROWING = ("spec.toml", "*/env.json", "*/seed-*/accuracy.csv", "*/seed-*/metrics.jsonl")
 Stamp = list[tuple[Path, int, int]]
 
 

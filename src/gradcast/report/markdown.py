@@ -2,25 +2,28 @@
 
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from gradcast.advice import advice
 from gradcast.figures import accuracy_matrices, signal_courses
 from gradcast.figures.portraits import feature_panels, said
 from gradcast.figures.style import save_png
 from gradcast.portrait import read_portrait
-from gradcast.report.words import DIVISOR, MEASURES, SELECTED, headline, number, verdicts
+from gradcast.report.words import DIVISOR, ERRORS, SELECTED, headline, measured, number, verdicts
 from gradcast.result import RowResult
 from gradcast.statistics import Interval
 from gradcast.store import RunDirectory, write_text
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 def write_report(directory: RunDirectory, results: Sequence[RowResult]) -> None:
     """report.md and its pictures."""
-    save_png(accuracy_matrices(results), directory.path / "accuracy-matrix.png")
-    courses = signal_courses(results)
-    if courses is not None:
-        save_png(courses, directory.path / "signal.png")
-    spec = directory.spec
+    spec, few = directory.spec, results[0].tests is not None
+    pictures = _pictures(results)
+    for name, _, figure in pictures:
+        save_png(figure, directory.path / name)
     features = _features(directory, results)
     advised = advice(spec, results)
     lines = [
@@ -34,25 +37,20 @@ def write_report(directory: RunDirectory, results: Sequence[RowResult]) -> None:
         "",
         "## Results",
         "",
-        *_table(["", *(title for _, title, _ in MEASURES)], [[r.label, *_cells(r)] for r in results]),
+        *_table(["", *measured(results[0])], [[r.label, *_cells(r)] for r in results]),
         "",
-        DIVISOR,
+        SELECTED if few else DIVISOR,
         "",
-        "## Paired differences in ACC",
+        f"## Paired differences in {results[0].compared}",
         "",
         *_differences(results),
         "",
-        "## What the signal did",
+        f"## What {'unlabelled images' if few else 'the signal'} did",
         "",
         *_diagnostics(results),
-        *(["", SELECTED] if any("best_error" in result.diagnostics for result in results) else []),
         "",
-        *(["![What the signal did, task by task](signal.png)", ""] if courses is not None else []),
+        *(line for name, words, _ in pictures for line in (f"![{words}]({name})", "")),
         *features,
-        "## Accuracy matrices",
-        "",
-        "![Mean accuracy on each task after each task](accuracy-matrix.png)",
-        "",
     ]
     write_text(directory.path / "report.md", "\n".join(lines))
 
@@ -70,8 +68,19 @@ def _features(directory: RunDirectory, results: Sequence[RowResult]) -> list[str
     return ["## Shared and private features", "", *table, "", picture, ""]
 
 
+def _pictures(results: Sequence[RowResult]) -> list[tuple[str, str, "Figure"]]:
+    """Names of files, what they show in words, and figures; a single task has no matrix worth a look."""
+    courses, few = signal_courses(results), results[0].tests is not None
+    name, words = ("course.png", "test by test") if few else ("signal.png", "task by task")
+    drawn = [] if courses is None else [(name, f"What happened, {words}", courses)]
+    if few:
+        return drawn
+    matrices = "Mean accuracy on each task after each task"
+    return [*drawn, ("accuracy-matrix.png", matrices, accuracy_matrices(results))]
+
+
 def _cells(result: RowResult) -> list[str]:
-    return [number(result.over_seeds(name), scale) for name, _, scale in MEASURES]
+    return [number(*own) for own in measured(result).values()]
 
 
 def _differences(results: Sequence[RowResult]) -> list[str]:
@@ -89,7 +98,8 @@ def _differences(results: Sequence[RowResult]) -> list[str]:
 
 
 def _diagnostics(results: Sequence[RowResult]) -> list[str]:
-    names = list(dict.fromkeys(name for result in results for name in result.diagnostics))
+    known = dict.fromkeys(name for result in results for name in result.diagnostics)
+    names = [name for name in known if name not in ERRORS]
     rows = [
         [name.replace("_", " "), *(_scientific(result.diagnostics.get(name)) for result in results)] for name in names
     ]

@@ -25,7 +25,8 @@ def _said(run: Run, name: str | None) -> Markup:
     own = tag("p", run.spec.title, class_="lead") if name and run.spec.title else ""
     found = findings(run)
     drawn = [finding.difference for finding in found if finding.difference is not None]
-    lead = f"ACC against {run.spec.rows[0].label}, over {len(run.spec.seeds)} paired seeds" if drawn else ""
+    what = "Accuracy" if run.few_labels else "ACC"
+    lead = f"{what} against {run.spec.rows[0].label}, over {len(run.spec.seeds)} paired seeds" if drawn else ""
     span = max((max(abs(end) for end in _ends(own)) for own in drawn), default=0.0) or 1.0
     advised = None if run.unfinished else advice(run.spec, run.results)
     return tag(

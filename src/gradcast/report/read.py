@@ -5,19 +5,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Int
 
 from gradcast import result
 from gradcast.errors import GradcastError, told
 from gradcast.jsontext import parse_json
 from gradcast.portrait import Portrait, read_portrait
 from gradcast.report.progress import accuracy_so_far, metrics_so_far, over_seen_tasks
-from gradcast.result import COURSES, RowResult, course
+from gradcast.result import COURSES, Courses, RowResult, courses
+from gradcast.semi.history import when_tested
 from gradcast.spec import Row, Spec
 from gradcast.store import Line, RunDirectory
 
 REMEDY = "name a run directory, or the folder given to gradcast run --out"
-Curves = dict[str, Float[np.ndarray, "seeds tasks"]]  # "accuracy", "loss" and the courses of a signal, by name
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,11 @@ class RowState:
     finished: bool
     done: list[int]  # tasks behind each seed; -1 before its first evaluation
     tasks: int
-    curves: Curves
+    curves: Courses  # "accuracy", "loss" and the courses of a signal, by name
     environment: str  # env.json as it stands; empty until the row is finished
     time: dict[str, object]
     flaw: str = ""  # a sentence, where something of it cannot be read
+    tests: Int[np.ndarray, " tests"] | None = None  # where labels are few: the steps that end in one
     portrait: Portrait | None = None  # of the first seed, where the row is finished and has one
 
 
@@ -56,6 +57,11 @@ class Run:
     def place(self, own: RowResult) -> int:
         """Where a result's row stands in the specification."""
         return next(row.place for row in self.rows if row.name == own.name)
+
+    @property
+    def few_labels(self) -> bool:
+        """Whether it is one task with few labels, and no stream of tasks."""
+        return self.spec.rows[0].setting.semi is not None
 
     @property
     def base(self) -> RowResult | None:
@@ -138,18 +144,15 @@ def _row(directory: RunDirectory, spec: Spec, place: int, row: Row) -> RowState:
         matrices = [accuracy_so_far(own / "accuracy.csv", tasks) for own in places]
         metrics = (metrics_so_far(own / "metrics.jsonl", tasks) for own in places)
         done = [int((~np.isnan(matrix).any(1)).sum()) - 1 for matrix in matrices]
-    curves = _curves(metrics, tasks) | {"accuracy": np.stack([over_seen_tasks(matrix) for matrix in matrices])}
-    curves = {name: values for name, values in curves.items() if not np.isnan(values).all()}
+    semi, curves = row.setting.semi, courses(row.setting, metrics, ("loss", *COURSES))
+    accuracy = np.stack([over_seen_tasks(matrix) for matrix in matrices])
+    if semi is None and not np.isnan(accuracy).all():
+        curves["accuracy"] = accuracy
     text, time, flaw = _environment(directory.path / row.name / "env.json") if finished else ("", {}, "")
     portrait, damage = _portrait(directory, row.name, spec.seeds[0]) if finished else (None, "")
     flaw = " ".join(filter(None, (flaw, damage)))
-    return RowState(row.name, row.label, place, finished, done, tasks, curves, text, time, flaw, portrait)
-
-
-def _curves(metrics: Iterator[list[Line]], tasks: int) -> Curves:
-    names = ("loss", *COURSES)
-    found = [[course(lines, name, tasks) for name in names] for lines in metrics]
-    return {name: np.stack(values) for name, values in zip(names, zip(*found, strict=True), strict=True)}
+    tests = None if semi is None else when_tested(semi)
+    return RowState(row.name, row.label, place, finished, done, tasks, curves, text, time, flaw, tests, portrait)
 
 
 def _portrait(directory: RunDirectory, row: str, seed: int) -> tuple[Portrait | None, str]:

@@ -9,8 +9,9 @@ from gradcast.figures.portraits import feature_panels, said
 from gradcast.report import evidence
 from gradcast.report.blocks import Block, Fold, Gallery, Picture, Section
 from gradcast.report.read import Run
-from gradcast.report.words import DIVISOR
+from gradcast.report.words import DIVISOR, SELECTED
 from gradcast.result import COURSES
+from gradcast.semi.history import TESTS, UNLABELLED
 
 MEANING = (
     "ACC is the mean accuracy over all tasks at the end of the stream. BWT says what later tasks changed on earlier "
@@ -23,23 +24,40 @@ PROBE = (
     "The probe is linear, fitted to half of these images and asked about the other half. Shared features should tell "
     "it little of the task beyond chance; private ones come from a module of each task and may tell it everything."
 )
+FRAME = "; what the first tenth of the tests showed may lie outside the frame"
+TRUTH = "What unlabelled images really show is known to this report and to nothing that learns."
 STREAM = {"accuracy": "accuracy over the tasks seen (%)", "loss": "training loss"}
 
 
 def sections(run: Run) -> list[Section]:
     """Those for which the run has something to show."""
+    meaning = SELECTED if run.few_labels else MEANING
     found = [
         Section("unfinished", "Not finished", [evidence.unfinished_table(run)] if run.unfinished else []),
-        Section("results", "Results", [evidence.results_table(run), MEANING] if run.results else []),
+        Section("results", "Results", [evidence.results_table(run), meaning] if run.results else []),
         Section("differences", "Paired differences", _differences(run)),
-        Section("matrices", "Accuracy matrices", _matrices(run)),
-        Section("stream", "Over the stream", _curves(run, STREAM)),
-        Section("features", "Shared and private features", _features(run)),
-        Section("signal", "What the signal did", _signal(run)),
+        *(_over_steps(run) if run.few_labels else _over_tasks(run)),
         Section("cost", "Cost", [evidence.cost_table(run)] if any(row.time for row in run.rows) else []),
         Section("specification", "Specification and environment", _specification(run)),
     ]
     return [section for section in found if section.blocks]
+
+
+def _over_tasks(run: Run) -> list[Section]:
+    return [
+        Section("matrices", "Accuracy matrices", _matrices(run)),
+        Section("stream", "Over the stream", _curves(run, STREAM)),
+        Section("features", "Shared and private features", _features(run)),
+        Section("signal", "What the signal did", [*_curves(run, COURSES), *_diagnostics(run)]),
+    ]
+
+
+def _over_steps(run: Run) -> list[Section]:
+    drawn = _curves(run, UNLABELLED)
+    return [
+        Section("course", "Over the steps", _curves(run, TESTS)),
+        Section("unlabelled", "What unlabelled images did", [*drawn, *([TRUTH] if drawn else []), *_diagnostics(run)]),
+    ]
 
 
 def _differences(run: Run) -> list[Block]:
@@ -48,7 +66,7 @@ def _differences(run: Run) -> list[Block]:
         return []
     figure = paired_differences(run.base, [(run.place(own), own) for own in compared])
     said = [f"{own.label}: {own.paired.verdict}" for own in compared if own.paired is not None]
-    alt = f"Paired differences in ACC to {run.base.label}, a dot for each seed. {'; '.join(said)}."
+    alt = f"Paired differences in {run.base.compared} to {run.base.label}, a dot for each seed. {'; '.join(said)}."
     caption = "A dot is a seed, the diamond their mean, the bar its 95 % confidence interval."
     picture = Picture("paired-differences", alt, figure)
     return [Gallery(caption, [picture], "single"), evidence.differences_table(run, compared)]
@@ -89,12 +107,13 @@ def _difference_maps(run: Run) -> list[Block]:
 def _curves(run: Run, titles: dict[str, str]) -> list[Block]:
     pictures = []
     for name, title in titles.items():
-        curves = [Curve(r.label, r.place, r.curves[name], r.finished) for r in run.rows if name in r.curves]
+        curves = [Curve(r.label, r.place, r.curves[name], r.finished, r.tests) for r in run.rows if name in r.curves]
         if curves:
-            alt = f"Curves of the {title} after each task for {', '.join(curve.label for curve in curves)}."
+            when = "at every test" if run.few_labels else "after each task"
+            alt = f"Curves of the {title} {when} for {', '.join(curve.label for curve in curves)}."
             pictures.append(Picture(f"curve-{name.replace('_', '-')}", alt, stream_curves(title, curves)))
     dashed = "; dashed rows still train." if run.unfinished else "."
-    return [Gallery(BANDS + dashed, pictures, "wide")] if pictures else []
+    return [Gallery(BANDS + (FRAME if run.few_labels else "") + dashed, pictures, "wide")] if pictures else []
 
 
 def _features(run: Run) -> list[Block]:
@@ -113,9 +132,8 @@ def _features(run: Run) -> list[Block]:
     return [Gallery(f"{FEATURES} (seed {run.spec.seeds[0]}).", pictures, "wide"), evidence.features_table(run), PROBE]
 
 
-def _signal(run: Run) -> list[Block]:
-    table = [evidence.diagnostics_table(run)] if run.results else []
-    return [*_curves(run, COURSES), *table]
+def _diagnostics(run: Run) -> list[Block]:
+    return [evidence.diagnostics_table(run)] if run.results else []
 
 
 def _specification(run: Run) -> list[Block]:

@@ -4,6 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+from jaxtyping import Float, Int
+
 from gradcast.report.read import Found, RowState, Run
 from gradcast.report.words import UNEQUAL, counted, trained_on
 from gradcast.statistics import Interval, Paired
@@ -84,6 +87,17 @@ def standing(row: RowState) -> str:
     least, most = min(row.done), max(row.done)
     if most < 0:
         return "not begun"
+    if row.tests is not None:
+        return _steps(row.tests, row.curves.get("loss"))
     if least == most:
         return f"{most} of {row.tasks} tasks"
     return f"between {max(least, 0)} and {most} of {row.tasks} tasks, seed by seed"
+
+
+def _steps(tests: Int[np.ndarray, " tests"], told: Float[np.ndarray, "seeds tests"] | None) -> str:
+    """How many steps the tests so far prove."""
+    seen = [0] if told is None else sorted({int((~np.isnan(seed)).sum()) for seed in told})
+    least, most = (int(tests[count - 1]) if count else 0 for count in (seen[0], seen[-1]))
+    if least == most:
+        return f"{most:,} of {tests[-1]:,} steps"
+    return f"between {least:,} and {most:,} of {tests[-1]:,} steps, seed by seed"

@@ -14,6 +14,7 @@ MEASURES = [
     ("learning_accuracy", "learning accuracy (%)", 100.0),
     ("forgetting", "forgetting", 1.0),
 ]
+ERRORS = {"last_error": "last error (%)", "best_error": "best error (%)"}  # the same where labels are few
 DIVISOR = "BWT and FWT divide by T - 1, as defined; result.json also has them divided by T, as published."
 
 SELECTED = (
@@ -21,6 +22,13 @@ SELECTED = (
     "the last one is not chosen, and it is the one that is compared."
 )
 UNEQUAL = "not compared, their streams differ"
+
+
+def measured(result: RowResult) -> dict[str, tuple[Interval, float, int | None]]:
+    """Every measure that is shown, by its heading, with its scale and digits."""
+    if result.tests is not None:
+        return {title: (result.diagnostics[name], 1.0, 2) for name, title in ERRORS.items()}
+    return {title: (result.over_seeds(name), scale, None) for name, title, scale in MEASURES}
 
 
 def headline(spec: Spec) -> str:

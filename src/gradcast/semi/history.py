@@ -1,0 +1,48 @@
+"""The course of a run with few labels: what its tests while training told, step by step."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from gradcast.semi.table import SemiSpec
+from gradcast.store import Line
+
+# Numbers that are worth a curve over the steps, and what they are called there.
+TESTS = {"test_error": "test error (%)", "loss": "training loss"}
+UNLABELLED = {
+    "pseudo_accuracy": "unlabelled images labelled rightly (%)",
+    "signal_loss": "the unlabelled images' own loss",
+    "label_movement": "how far meta-gradient moves labels",
+    "cosine": "cosine to the true logit gradient",
+}
+HISTORY = TESTS | UNLABELLED
+
+
+def when_tested(semi: SemiSpec) -> Int[np.ndarray, " tests"]:
+    """The steps that end in a test, counted from 1."""
+    return np.arange(semi.test_every, semi.steps + 1, semi.test_every)
+
+
+def history(lines: Sequence[Line], semi: SemiSpec) -> dict[str, Float[np.ndarray, " tests"]]:
+    """Every number at every test; not a number where it was never written, or not yet."""
+    found = {name: np.full(len(when_tested(semi)), np.nan) for name in HISTORY}
+    for line in lines:
+        place, off = divmod(int(line["step"]) + 1, semi.test_every)
+        if off or not 0 < place <= len(when_tested(semi)):
+            continue
+        for name, value in _told(line).items():
+            if name in found and isinstance(value, float | int):
+                found[name][place - 1] = value
+    return found
+
+
+def _told(line: Line) -> Line:
+    """The line with shares in per cent, and an error for the accuracy."""
+    told = dict(line)
+    right, labels = line.get("test_accuracy"), line.get("pseudo_accuracy")
+    if isinstance(right, float | int):
+        told["test_error"] = 100 * (1 - right)
+    if isinstance(labels, float | int):
+        told["pseudo_accuracy"] = 100 * labels
+    return told
