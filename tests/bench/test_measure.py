@@ -7,9 +7,10 @@ from rich.console import Console
 
 from gradcast.bench import measure
 from gradcast.bench.epochs import EpochTime
+from gradcast.bench.few_labels import Speed
 from gradcast.bench.steps import Network, Scene, Timing
 from gradcast.bench.streams import Throughput
-from gradcast.environment import Place
+from gradcast.environment import Arithmetic, Place
 
 
 class FewStreams:
@@ -29,6 +30,10 @@ def no_epoch(seeds: int, place: Place, *, complete: bool) -> EpochTime:
     return EpochTime(seeds, 40.0 * seeds, 40.0, complete, None)
 
 
+def quick_speed(device: str, dtype: Arithmetic, replicas: int) -> Speed:
+    return Speed(dtype, replicas, 128, 50.0 * replicas, 12_345)
+
+
 @pytest.fixture
 def found(monkeypatch: pytest.MonkeyPatch) -> measure.Bench:
     def small(network: Network, task: int, place: Place, *, memories: int = 256, replicas: int = 1) -> Scene:
@@ -37,6 +42,7 @@ def found(monkeypatch: pytest.MonkeyPatch) -> measure.Bench:
     monkeypatch.setattr(measure, "Scene", small)
     monkeypatch.setattr(measure, "Streams", FewStreams)
     monkeypatch.setattr(measure, "epoch_time", no_epoch)
+    monkeypatch.setattr(measure, "speed", quick_speed)
     said: list[str] = []
     result = measure.bench("cpu", Path("data"), steps=2, replicas=[1, 2], say=said.append)
     assert any("task 20" in line for line in said)
@@ -52,9 +58,11 @@ def test_everything_is_measured(found: measure.Bench) -> None:
     ]
     assert [(s.replicas, s.complete) for s in found.streams] == [(1, False), (2, False)]
     assert found.agreement < 1e-12
-    said = json.loads(json.dumps(found.as_dict()))
-    assert said["streams"][1]["per_minute"] == 60.0
-    assert [(e["seeds"], e["seconds"], e["complete"]) for e in said["epochs"]] == [(1, 40.0, False), (5, 200.0, False)]
+    told = json.loads(json.dumps(found.as_dict()))
+    assert told["streams"][1]["per_minute"] == 60.0
+    assert [entry["replicas"] for entry in told["few_labels"]] == [1, 3]
+    assert told["few_labels_images_a_second"] == pytest.approx([5120.0, 5120.0])
+    assert [(e["seeds"], e["seconds"], e["complete"]) for e in told["epochs"]] == [(1, 40.0, False), (5, 200.0, False)]
 
 
 def test_ratio_is_how_many_times_faster_ours_is() -> None:
@@ -72,3 +80,5 @@ def test_tables_fit_into_eighty_columns(found: measure.Bench) -> None:
     assert "about 60.0" in text
     assert "about 200.0" in text
     assert "released" in text
+    assert "5,120" in text
+    assert "128 + 128 images of every seed a step" in text

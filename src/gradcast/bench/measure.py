@@ -11,6 +11,7 @@ from rich.table import Table
 
 from gradcast import environment
 from gradcast.bench.epochs import EpochTime, epoch_time
+from gradcast.bench.few_labels import Speed, kinds, speed
 from gradcast.bench.saving import Cost, saving
 from gradcast.bench.steps import MEMORIES, NETWORKS, TASKS, AsReleased, Scene, Timing, difference, time_steps
 from gradcast.bench.streams import Streams, Throughput
@@ -67,23 +68,25 @@ class Bench:
     peak_mb: dict[str, int]  # GPU memory of our step at task 20
     checkpoints: list[Cost]
     epochs: list[EpochTime]  # of ACL
+    few_labels: list[Speed]
 
     def as_dict(self) -> dict[str, object]:
         """For JSON."""
         ratios = [{"as released": entry.ratio, "pinned": entry.pinned_ratio} for entry in self.comparisons]
         shares = [entry.share for entry in self.checkpoints]
-        return asdict(self) | {"ratios": ratios, "checkpoint_shares": shares}
+        images = [entry.images_a_second for entry in self.few_labels]
+        return asdict(self) | {"ratios": ratios, "checkpoint_shares": shares, "few_labels_images_a_second": images}
 
 
 def bench(device: str, data: Path, *, steps: int, replicas: Sequence[int], say: Say) -> Bench:
-    """Steps, growth and streams; on a GPU the slim ResNet-18 too, in every arithmetic."""
+    """Steps, growth, streams and few labels; on a GPU the slim ResNet-18 too, in every arithmetic."""
     gpu = environment.choose_device(device).type == "cuda"
-    kinds: list[tuple[str, Arithmetic]] = [("mlp", "float32")]
-    kinds += [("slim-resnet18", "tf32"), ("slim-resnet18", "bf16"), ("slim-resnet18", "float32")] if gpu else []
+    networks: list[tuple[str, Arithmetic]] = [("mlp", "float32")]
+    networks += [("slim-resnet18", "tf32"), ("slim-resnet18", "bf16"), ("slim-resnet18", "float32")] if gpu else []
     comparisons: list[Comparison] = []
     growth: list[Growth] = []
     peak: dict[str, int] = {}
-    for network, dtype in kinds:
+    for network, dtype in networks:
         place = choose_place(device, dtype)
         for task in AT:
             say(f"{network} in {dtype}, task {task}: classical and ours, {steps} steps each")
@@ -106,8 +109,12 @@ def bench(device: str, data: Path, *, steps: int, replicas: Sequence[int], say: 
     for count in SEEDS:
         say(f"an epoch of ACL with predicted gradients, {count} seed{'s' if count > 1 else ''} at once")
         epochs.append(epoch_time(count, place, complete=gpu))
+    few = []
+    for dtype, count in kinds(place.device):
+        say(f"meta-gradient with Conv-Large in {dtype}, {count} seed{'s' if count > 1 else ''} at once")
+        few.append(speed(device, dtype, count))
     machine = environment.describe(place.device)
-    return Bench(machine, comparisons, agreement, growth, results, streams.real, peak, costs, epochs)
+    return Bench(machine, comparisons, agreement, growth, results, streams.real, peak, costs, epochs, few)
 
 
 def _saving(place: Place, task: int) -> Cost:
@@ -153,7 +160,7 @@ def _peak(network: str, place: Place) -> int:
 
 
 def print_bench(console: Console, found: Bench) -> None:
-    """Four tables, and a few sentences."""
+    """Five tables, and a few sentences."""
     machine = f"{found.machine['device']}, {found.machine['threads']} threads"
     table = _table(
         f"ms a step, {MEMORIES} memories a task ({machine})",
@@ -188,6 +195,7 @@ def print_bench(console: Console, found: Bench) -> None:
         streams.add_row(str(run.replicas), f"{about}{run.seconds:.1f}", f"{about}{run.per_minute:.1f}", peak)
     console.print(streams)
     console.print(_epochs(found.epochs))
+    console.print(_few_labels(found.few_labels))
     for cost in found.checkpoints:
         console.print(
             f"A checkpoint of the slim ResNet-18 with GEM after task {cost.task} ({cost.megabytes:.0f} MB): training "
@@ -210,10 +218,23 @@ def _epochs(found: Sequence[EpochTime]) -> Table:
     return table
 
 
+def _few_labels(speeds: Sequence[Speed]) -> Table:
+    batch = speeds[0].batch
+    table = _table(
+        f"Meta-gradient with Conv-Large, {batch} + {batch} images of every seed a step",
+        ("arithmetic", "seeds", "ms a step", "images a second", "GPU memory (MB)"),
+    )
+    for own in speeds:
+        peak = "" if own.peak_mb is None else str(own.peak_mb)
+        images = f"{own.images_a_second:,.0f}" if own.images_a_second >= 10 else f"{own.images_a_second:.1f}"
+        table.add_row(own.dtype, str(own.replicas), _ms(own.milliseconds), images, peak)
+    return table
+
+
 def _table(title: str, headings: Sequence[str]) -> Table:
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for heading in headings:
-        words = heading in ("network", "varied", "size: ms")
+        words = heading in ("network", "varied", "size: ms", "arithmetic")
         table.add_column(heading, justify="left" if words else "right", no_wrap=True)
     return table
 

@@ -22,10 +22,10 @@ def bench(
     threads: ThreadsOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Time our step against the classical formulation of GEM, complete streams, and an epoch of ACL.
+    """Time our step against the classical formulation of GEM, complete streams, an epoch of ACL, and few labels.
 
     Both formulations take turns in the same process. On a GPU the slim ResNet-18 is timed too, and whole streams and
-    epochs are trained; on a CPU a few steps stand for all of them.
+    epochs are trained; on a CPU a few steps stand for all of them. Images a second are those of meta-gradient.
     """
     from gradcast.bench import measure  # a quarter of a second that no other command needs
 

@@ -1,0 +1,86 @@
+"""Images a second of meta-gradient with Conv-Large: all that ``gradcast ssl`` does in a step, on random images."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from gradcast import build, specfile
+from gradcast.bench.steps import wait
+from gradcast.capture import fastest
+from gradcast.data.cache import Cache, default_cache
+from gradcast.data.images import Images, Source
+from gradcast.data.load import Shelf, default_data, untracked
+from gradcast.environment import Arithmetic, Place, choose_place
+from gradcast.evaluate import Evaluator
+from gradcast.semi import build as semi
+from gradcast.semi.loop import SemiLoop
+
+REPLICAS = (1, 3)
+ARITHMETIC: tuple[Arithmetic, ...] = ("float32", "tf32", "bf16")  # the latter two on a GPU
+GPU, CPU = (128, 50), (4, 1)  # images of either kind in a batch, timed steps
+WARM_UP = 3  # steps before the clock: one as it is, one captured, one replayed
+
+
+@dataclass(frozen=True)
+class Speed:
+    """So many seeds at once."""
+
+    dtype: Arithmetic
+    replicas: int
+    batch: int  # images of either kind, labelled or not, of every seed
+    milliseconds: float  # a step
+    peak_mb: int | None  # GPU memory
+
+    @property
+    def images_a_second(self) -> float:
+        """Labelled and unlabelled ones of all seeds."""
+        return 2 * self.batch * self.replicas / (self.milliseconds / 1000)
+
+
+def kinds(device: torch.device) -> list[tuple[Arithmetic, int]]:
+    """Every arithmetic that the device has, with every number of seeds."""
+    found: Sequence[Arithmetic] = ARITHMETIC if device.type == "cuda" else ARITHMETIC[:1]
+    return [(dtype, replicas) for dtype in found for replicas in REPLICAS]
+
+
+def speed(device: str, dtype: Arithmetic, replicas: int, *, size: int = 32) -> Speed:
+    """Time steps one after another, images drawn and augmented, and wait for the device at the end alone."""
+    place = choose_place(device, dtype)
+    gpu = place.device.type == "cuda"
+    batch, steps = GPU if gpu else CPU
+    if gpu:
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+    loop = _loop(place, replicas, batch, size)
+    advance = fastest(loop.step)
+    for _ in range(WARM_UP if gpu else 1):
+        advance(*loop.supply.next())
+    wait(place)
+    begun = time.perf_counter()
+    for _ in range(steps):
+        advance(*loop.supply.next())
+    wait(place)
+    milliseconds = 1000 * (time.perf_counter() - begun) / steps
+    return Speed(dtype, replicas, batch, milliseconds, torch.cuda.max_memory_allocated() >> 20 if gpu else None)
+
+
+def _loop(place: Place, replicas: int, batch: int, size: int) -> SemiLoop:
+    """The row *mg* of the preset for CIFAR-10."""
+    changes = [f"stream.batch={batch}", f"policy.batch={batch}", "semi.labels=400"]
+    setting = next(row.setting for row in specfile.load("cifar10-4000", changes).rows if row.name == "mg")
+    stream = build.stream(setting.stream, Shelf(default_data(), Cache(default_cache()), untracked), _images(size))
+    tests = Evaluator([stream.test(0)], stream.scale, drop_last=False, device=place.device, dtype=place.dtype)
+    return semi.loop(setting, stream, tests, list(range(replicas)), place)
+
+
+def _images(size: int) -> Source:
+    """Random ones in ten classes."""
+    random = np.random.default_rng(0)
+
+    def images(count: int) -> Images:
+        return Images(random.integers(0, 256, (count, 3, size, size), np.uint8), np.arange(count) % 10)
+
+    return Source("random", images(2000), images(10), tuple(map(str, range(10))))
