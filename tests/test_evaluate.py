@@ -1,8 +1,10 @@
 import numpy as np
+import pytest
 import torch
 
+from gradcast import evaluate
 from gradcast.data.images import Images
-from gradcast.evaluate import CHUNK, Evaluator
+from gradcast.evaluate import CHUNK, VALUES, Evaluator
 from gradcast.heads import Heads
 from gradcast.replicas import Replicas
 from gradcast.streams.scale import Scale
@@ -39,6 +41,23 @@ def test_drop_last_never_looks_at_the_last_image_and_counts_it_as_wrong() -> Non
     for drop_last, expected in ((False, 0.25), (True, 0.0)):
         evaluator = Evaluator([only_last_right], Scale(), drop_last=drop_last, device=CPU, dtype=torch.float64)
         assert evaluator(model(0.5)).tolist() == [[expected]]
+
+
+def test_large_images_come_in_smaller_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of CIFAR's size a GPU sees 2,552 at once, ten thousand of which would fill it with features."""
+    assert VALUES // (3 * 32 * 32) == 2552
+    assert CHUNK["cuda"] == VALUES // (28 * 28)
+    x, y = np.zeros((11, 1, 2, 2), np.uint8), np.zeros(11, np.int64)
+    x[7] = 255
+    evaluator = Evaluator([Images(x, y)], Scale(), drop_last=False, device=CPU, dtype=torch.float64)
+    single, seen = model(0.5), list[int]()
+    monkeypatch.setattr(
+        single, "classify", lambda images, tasks: seen.append(len(images)) or images[None, :, 0, 0, 0] > 0
+    )
+    for values in (18, 3, 10**9):
+        monkeypatch.setattr(evaluate, "VALUES", values)
+        assert evaluator(single).item() == 10 / 11
+    assert seen == [4, 4, 3, *[1] * 11, 11]
 
 
 def test_chunks_cover_everything() -> None:

@@ -12,6 +12,7 @@ from gradcast.replicas import Replicas
 from gradcast.streams.scale import Scale
 
 CHUNK = {"cpu": 100, "cuda": 10_000}  # images a forward pass: what a cache holds, what keeps a GPU busy
+VALUES = 10_000 * 28 * 28  # of a pass's images, at most: features of Conv-Large take 85 times their room
 
 
 class Evaluator:
@@ -35,7 +36,7 @@ class Evaluator:
     def __call__(self, model: Replicas) -> Float[Tensor, "r tasks"]:
         """Share of right answers, in float64: one row of the accuracy matrix for each replica."""
         right = torch.zeros(model.count, len(self.count), dtype=torch.float64, device=self.y.device)
-        size = CHUNK[self.y.device.type]
+        size = min(CHUNK[self.y.device.type], max(VALUES // self.x[0].numel(), 1))
         for start in range(0, len(self.y), size):
             chunk = slice(start, start + size)
             tasks = self.task[chunk]

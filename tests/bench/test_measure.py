@@ -81,4 +81,4 @@ def test_tables_fit_into_eighty_columns(found: measure.Bench) -> None:
     assert "about 200.0" in text
     assert "released" in text
     assert "5,120" in text
-    assert "128 + 128 images of every seed a step" in text
+    assert "128 + 128 images a step of every seed" in text

@@ -221,7 +221,7 @@ def _epochs(found: Sequence[EpochTime]) -> Table:
 def _few_labels(speeds: Sequence[Speed]) -> Table:
     batch = speeds[0].batch
     table = _table(
-        f"Meta-gradient with Conv-Large, {batch} + {batch} images of every seed a step",
+        f"Meta-gradient, Conv-Large, {batch} + {batch} images a step of every seed",
         ("arithmetic", "seeds", "ms a step", "images a second", "GPU memory (MB)"),
     )
     for own in speeds:
