@@ -46,7 +46,7 @@ from tests.data.test_idx import write_idx
 from tests.experiments.scene import experiment
 from tests.mutations import damaged, edited
 from tests.networks.test_weights import save
-from tests.report.copies import unfinish
+from tests.report.copies import unfinish, with_portrait
 from tests.runs import small
 from tests.test_verify import CASES, trace
 
@@ -249,7 +249,12 @@ def report(folder: Path, file: str) -> Scene:
     def read() -> None:
         found = read_runs(directory.path.parent)
         for own_run in found.runs:
-            for make in (evidence.results_table, evidence.diagnostics_table, evidence.cost_table):
+            for make in (
+                evidence.results_table,
+                evidence.diagnostics_table,
+                evidence.cost_table,
+                evidence.features_table,
+            ):
                 table = make(own_run)
                 assert all((table.html(), table.csv(), table.latex()))
             assert summary.findings(own_run)
@@ -258,6 +263,15 @@ def report(folder: Path, file: str) -> Scene:
             raise GradcastError(sentence)
 
     return directory.path / file, read
+
+
+def features(folder: Path) -> Scene:
+    """The same of a row with shared and private features."""
+    path, read = report(folder, f"{SEED}/features.json")
+    directory = RunDirectory(path.parents[2])
+    with_portrait(directory, "base")
+
+    return path, read
 
 
 def results(folder: Path, file: str) -> Scene:
@@ -331,6 +345,7 @@ READERS = [
     Reader("report spec", 30, lambda folder: report(folder, "spec.toml"), True),
     Reader("report metrics", 40, lambda folder: report(folder, f"{SEED}/metrics.jsonl"), True),
     Reader("report accuracy", 40, lambda folder: report(folder, f"{SEED}/accuracy.csv"), True),
+    Reader("report features", 30, features, True),
     Reader("report environment", 40, lambda folder: report(folder, "base/env.json"), True),
     Reader("result metrics", 120, lambda folder: results(folder, f"{SEED}/metrics.jsonl"), True),
     Reader("result accuracy", 120, lambda folder: results(folder, f"{SEED}/accuracy.csv"), True),

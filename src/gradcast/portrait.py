@@ -108,7 +108,7 @@ def read_portrait(directory: RunDirectory, row: str, seed: int) -> Portrait | No
     try:
         found = parse_json(file.read_text(encoding="utf-8"))
         tasks = np.array(found["tasks"])
-        if tasks.ndim != 1 or tasks.dtype.kind != "i" or sorted(set(tasks)) != [*range(1 + tasks.max())]:
+        if tasks.ndim != 1 or tasks.dtype.kind != "i" or tasks.min() != 0 or tasks.max() + 1 != len(set(tasks)):
             raise ValueError("no tasks")
         return Portrait(tasks, *(_read(found[name], len(tasks)) for name in ("shared", "private")))
     except (OSError, ValueError, TypeError, KeyError) as error:
