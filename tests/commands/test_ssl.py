@@ -50,6 +50,8 @@ def test_a_quick_look_has_another_name_and_the_same_course() -> None:
     few = shortened(load("digits-100"))
     assert [row.setting.semi.steps for row in few.rows if row.setting.semi] == [100] * 7
     assert isinstance(few, Spec)
+    least = shortened(load("digits-100", ["semi.steps=60", "semi.milestones=[]"]))
+    assert [row.setting.semi.steps for row in least.rows if row.setting.semi] == [60] * 7  # never longer than it was
 
 
 def test_show_quick_and_what_has_no_such_table(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def shortened(spec: Spec) -> Spec:
     rows = []
     for row in spec.rows:
         assert row.setting.semi is not None
-        steps = max(row.setting.semi.steps // QUICK, QUICK_STEPS)
+        steps = min(max(row.setting.semi.steps // QUICK, QUICK_STEPS), row.setting.semi.steps)
         setting = row.setting.model_copy(update={"semi": row.setting.semi.within(steps)})
         rows.append(row.model_copy(update={"setting": setting}))
     return spec.model_copy(update={"rows": rows, "name": f"{spec.name}-quick"})
