@@ -110,7 +110,7 @@ class RowProgress:
         if "test_accuracy" in metrics:  # known to the host in a moment anyway: it is written now
             self.tested = f"error {100 * (1 - float(metrics['test_accuracy'].mean())):.1f} %"
         epoch = f", epoch {self.done // self.extent.epoch + 1}" if self.extent.epoch else ""
-        note = f"task {task + 1}{epoch}" if self.extent.told == 1 else self.tested
+        note = self.tested or (f"task {task + 1}{epoch}" if self.extent.told == 1 else "")
         self.done += 1
         self.progress.update(self.bar, completed=self._before(task) + self.done, note=note)
 
@@ -124,7 +124,7 @@ class RowProgress:
 
     def evaluated(self, tasks_done: int, accuracy: Tensor) -> None:
         """Show the mean accuracy over the tasks seen, or the error of a single one."""
-        if tasks_done and self.extent.told > 1:
+        if tasks_done and self.tested:
             self.progress.update(self.bar, note=f"error {100 * (1 - float(accuracy.mean())):.1f} %")
         elif tasks_done:
             self.progress.update(self.bar, note=f"{100 * float(accuracy[:, :tasks_done].mean()):.1f} %")

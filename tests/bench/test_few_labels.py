@@ -6,7 +6,7 @@ from gradcast.bench.few_labels import Speed, kinds, speed
 
 
 def test_labelled_and_other_images_of_all_seeds_count() -> None:
-    assert Speed("tf32", 3, 128, 20.0, None).images_a_second == pytest.approx(2 * 3 * 128 * 50)
+    assert Speed("tf32", 3, 128, 32, 20.0, None).images_a_second == pytest.approx(2 * 3 * 128 * 50)
 
 
 def test_a_gpu_has_every_arithmetic_and_a_cpu_its_own() -> None:
@@ -24,8 +24,9 @@ def test_steps_of_the_published_network_are_timed_after_the_first(monkeypatch: p
 
     monkeypatch.setattr(few_labels.semi, "loop", kept)
     monkeypatch.setattr(few_labels, "time", type("Clock", (), {"perf_counter": lambda: next(clock)}))
-    found = speed("cpu", "float32", 1, size=12)
-    assert found == Speed("float32", 1, 4, 250.0, None)
+    monkeypatch.setattr(few_labels, "CPU", (4, 1, 12))
+    found = speed("cpu", "float32", 1)
+    assert found == Speed("float32", 1, 4, 12, 250.0, None)
     (loop,) = loops
     assert loop.step.count == 2  # one before the clock, one on it
     assert sum(loop.step.model.sizes) == 3_121_802

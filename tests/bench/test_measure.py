@@ -31,7 +31,7 @@ def no_epoch(seeds: int, place: Place, *, complete: bool) -> EpochTime:
 
 
 def quick_speed(device: str, dtype: Arithmetic, replicas: int) -> Speed:
-    return Speed(dtype, replicas, 128, 50.0 * replicas, 12_345)
+    return Speed(dtype, replicas, 128, 32, 50.0 * replicas, 12_345)
 
 
 @pytest.fixture
@@ -81,4 +81,4 @@ def test_tables_fit_into_eighty_columns(found: measure.Bench) -> None:
     assert "about 200.0" in text
     assert "released" in text
     assert "5,120" in text
-    assert "128 + 128 images a step of every seed" in text
+    assert "128 + 128 images of 32x32 a step and seed" in " ".join(text.split())

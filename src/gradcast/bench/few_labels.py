@@ -20,7 +20,7 @@ from gradcast.semi.loop import SemiLoop
 
 REPLICAS = (1, 3)
 ARITHMETIC: tuple[Arithmetic, ...] = ("float32", "tf32", "bf16")  # the latter two on a GPU
-GPU, CPU = (128, 50), (4, 1)  # images of either kind in a batch, timed steps
+GPU, CPU = (128, 50, 32), (4, 1, 16)  # images of either kind in a batch, timed steps, pixels of a side
 WARM_UP = 3  # steps before the clock: one as it is, one captured, one replayed
 
 
@@ -31,6 +31,7 @@ class Speed:
     dtype: Arithmetic
     replicas: int
     batch: int  # images of either kind, labelled or not, of every seed
+    size: int  # pixels of a side
     milliseconds: float  # a step
     peak_mb: int | None  # GPU memory
 
@@ -46,11 +47,11 @@ def kinds(device: torch.device) -> list[tuple[Arithmetic, int]]:
     return [(dtype, replicas) for dtype in found for replicas in REPLICAS]
 
 
-def speed(device: str, dtype: Arithmetic, replicas: int, *, size: int = 32) -> Speed:
+def speed(device: str, dtype: Arithmetic, replicas: int) -> Speed:
     """Time steps one after another, images drawn and augmented, and wait for the device at the end alone."""
     place = choose_place(device, dtype)
     gpu = place.device.type == "cuda"
-    batch, steps = GPU if gpu else CPU
+    batch, steps, size = GPU if gpu else CPU
     if gpu:
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
@@ -64,7 +65,8 @@ def speed(device: str, dtype: Arithmetic, replicas: int, *, size: int = 32) -> S
         advance(*loop.supply.next())
     wait(place)
     milliseconds = 1000 * (time.perf_counter() - begun) / steps
-    return Speed(dtype, replicas, batch, milliseconds, torch.cuda.max_memory_allocated() >> 20 if gpu else None)
+    peak = torch.cuda.max_memory_allocated() >> 20 if gpu else None
+    return Speed(dtype, replicas, batch, size, milliseconds, peak)
 
 
 def _loop(place: Place, replicas: int, batch: int, size: int) -> SemiLoop:

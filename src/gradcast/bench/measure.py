@@ -219,9 +219,9 @@ def _epochs(found: Sequence[EpochTime]) -> Table:
 
 
 def _few_labels(speeds: Sequence[Speed]) -> Table:
-    batch = speeds[0].batch
+    batch, size = speeds[0].batch, speeds[0].size
     table = _table(
-        f"Meta-gradient, Conv-Large, {batch} + {batch} images a step of every seed",
+        f"Meta-gradient, Conv-Large, {batch} + {batch} images of {size}x{size} a step and seed",
         ("arithmetic", "seeds", "ms a step", "images a second", "GPU memory (MB)"),
     )
     for own in speeds:
