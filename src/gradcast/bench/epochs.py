@@ -20,7 +20,7 @@ from gradcast.environment import Place
 from gradcast.shared import Shared
 
 CLASSES, EACH, TESTED = 5, 500, 100  # of a task; images of a class to train and to test on
-SAMPLED = 60  # instead of EACH, where an epoch would take too long: four batches
+SAMPLED = 30  # instead of EACH, where an epoch would take too long: two batches
 EPOCHS = {"cpu": (1, 1), "cuda": (2, 3)}  # before the clock (compilation, graph capture), and on it
 CHANGES = ("stream.tasks=1", "schedule.reset=never", "pool.name=patches", "pool.transform=plain", "pool.scale=labelled")
 
