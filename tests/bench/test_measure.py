@@ -34,17 +34,17 @@ def quick_speed(device: str, dtype: Arithmetic, replicas: int) -> Speed:
     return Speed(dtype, replicas, 128, 32, 50.0 * replicas, 12_345)
 
 
-@pytest.fixture
-def found(monkeypatch: pytest.MonkeyPatch) -> measure.Bench:
+@pytest.fixture(scope="module")
+def found() -> measure.Bench:
     def small(network: Network, task: int, place: Place, *, memories: int = 256, replicas: int = 1) -> Scene:
         return Scene(replace(network, lived=1), task, place, memories=memories // 8, replicas=replicas)
 
-    monkeypatch.setattr(measure, "Scene", small)
-    monkeypatch.setattr(measure, "Streams", FewStreams)
-    monkeypatch.setattr(measure, "epoch_time", no_epoch)
-    monkeypatch.setattr(measure, "speed", quick_speed)
     said: list[str] = []
-    result = measure.bench("cpu", Path("data"), steps=2, replicas=[1, 2], say=said.append)
+    with pytest.MonkeyPatch.context() as patched:
+        quick = {"Scene": small, "Streams": FewStreams, "epoch_time": no_epoch, "speed": quick_speed}
+        for name, stand_in in quick.items():
+            patched.setattr(measure, name, stand_in)
+        result = measure.bench("cpu", Path("data"), steps=2, replicas=[1, 2], say=said.append)
     assert any("task 20" in line for line in said)
     return result
 
