@@ -175,8 +175,9 @@ def train(
             keeper.close()
         if index == 0 and (portrait := likeness(loop)) is not None:
             write_portrait(directory.seed(row.name, spec.seeds[0]), portrait)
+        state = loop.state()
         for replica, seed in enumerate(loop.seeds):
-            directory.weights(row.name, seed, {name: rows[replica].clone() for name, rows in loop.state().items()})
+            directory.weights(row.name, seed, {name: rows[replica].clone() for name, rows in state.items()})
         attempt.group_done(folder, watch)
     images = None  # where a task ends when it has learned enough
     if row.setting.semi is not None:

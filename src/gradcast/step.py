@@ -1,6 +1,6 @@
 """One training step: the only place where learner and signal meet."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -58,11 +58,7 @@ class Step:
 
     def state(self) -> dict[str, Tensor]:
         """Weights and buffers of the model and of what the signal learned, one row a replica."""
-        model = self.model.parameters(self.model.theta) | self.model.buffers
-        learned = {} if self.signal is None else self.signal.state()
-        return {f"model.{name}": value for name, value in model.items()} | {
-            f"signal.{name}": value for name, value in learned.items()
-        }
+        return named_state(self.model, {} if self.signal is None else self.signal.state())
 
     def kind(self, batch: Batch) -> Hashable:
         """What else than task and sizes decides which operations a step consists of."""
@@ -148,3 +144,11 @@ class Step:
             self.model.step(gradient, self.lr, made_of, changed)
         else:
             self.sgd.step([self.model.theta], [gradient], self.lr)
+
+
+def named_state(model: Replicas, learned: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """A model's weights and buffers, and what was learned beside it, under the names that a run stores them by."""
+    own = model.parameters(model.theta) | model.buffers
+    return {f"model.{name}": value for name, value in own.items()} | {
+        f"signal.{name}": value for name, value in learned.items()
+    }

@@ -6,6 +6,7 @@ import torch
 
 from gradcast.bench import epochs
 from gradcast.bench.epochs import Clock, EpochTime, epoch_time
+from gradcast.bench.stand_in import stand_in
 from gradcast.environment import Place
 from gradcast.loop import Observer
 from gradcast.specfile import load
@@ -35,7 +36,7 @@ def test_an_epoch_of_several_seeds(complete: bool, monkeypatch: pytest.MonkeyPat
 
 
 def test_the_stand_in_has_an_epoch_of_cifar_100() -> None:
-    source = epochs._stand_in(epochs.EACH)
+    source = stand_in(epochs.CLASSES, epochs.EACH, epochs.TESTED)
     assert source.shape == (3, 32, 32)
     assert len(source.train) == 2125 + 375
     assert len(source.test) == 500

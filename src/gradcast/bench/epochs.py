@@ -11,10 +11,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from gradcast import specfile
+from gradcast.bench.stand_in import stand_in
 from gradcast.bench.steps import wait
 from gradcast.core import Metrics
 from gradcast.data.cache import Cache, default_cache
-from gradcast.data.images import Images, Source
 from gradcast.data.load import Shelf, untracked
 from gradcast.environment import Place
 from gradcast.shared import Shared
@@ -47,7 +47,7 @@ def epoch_time(seeds: int, place: Place, *, complete: bool) -> EpochTime:
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
     shelf = Shelf(Path(), Cache(default_cache()), untracked)
-    loop = Shared(place, shelf, _stand_in(each)).loop(setting, range(seeds))
+    loop = Shared(place, shelf, stand_in(CLASSES, each, TESTED)).loop(setting, range(seeds))
     assert loop.extent.epoch is not None
     clock = Clock(loop.extent.epoch, place)
     loop.run([clock])
@@ -84,14 +84,3 @@ class Clock:
     def _look(self) -> None:
         wait(self.place)
         self.times.append(time.perf_counter())
-
-
-def _stand_in(each: int) -> Source:
-    """One task's images, in random colours."""
-    random = np.random.default_rng(0)
-
-    def images(count: int) -> Images:
-        shape = (CLASSES * count, 3, 32, 32)
-        return Images(random.integers(0, 256, shape, np.uint8), np.repeat(np.arange(CLASSES), count))
-
-    return Source("stand-in", images(each), images(TESTED), tuple(map(str, range(CLASSES))))

@@ -4,14 +4,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 
 from gradcast import build, specfile
+from gradcast.bench.stand_in import stand_in
 from gradcast.bench.steps import wait
 from gradcast.capture import fastest
 from gradcast.data.cache import Cache, default_cache
-from gradcast.data.images import Images, Source
 from gradcast.data.load import Shelf, default_data, untracked
 from gradcast.environment import Arithmetic, Place, choose_place
 from gradcast.evaluate import Evaluator
@@ -73,16 +72,7 @@ def _loop(place: Place, replicas: int, batch: int, size: int) -> SemiLoop:
     """The row *mg* of the preset for CIFAR-10."""
     changes = [f"stream.batch={batch}", f"policy.batch={batch}", "semi.labels=400"]
     setting = next(row.setting for row in specfile.load("cifar10-4000", changes).rows if row.name == "mg")
-    stream = build.stream(setting.stream, Shelf(default_data(), Cache(default_cache()), untracked), _images(size))
+    shelf = Shelf(default_data(), Cache(default_cache()), untracked)
+    stream = build.stream(setting.stream, shelf, stand_in(10, 200, 1, size))
     tests = Evaluator([stream.test(0)], stream.scale, drop_last=False, device=place.device, dtype=place.dtype)
     return semi.loop(setting, stream, tests, list(range(replicas)), place)
-
-
-def _images(size: int) -> Source:
-    """Random ones in ten classes."""
-    random = np.random.default_rng(0)
-
-    def images(count: int) -> Images:
-        return Images(random.integers(0, 256, (count, 3, size, size), np.uint8), np.arange(count) % 10)
-
-    return Source("random", images(2000), images(10), tuple(map(str, range(10))))

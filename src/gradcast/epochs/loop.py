@@ -12,7 +12,6 @@ from gradcast.core import Batch, Metrics, Unlabelled
 from gradcast.environment import sent
 from gradcast.epochs.core import RESET_FACTOR, EpochLearner, Moment
 from gradcast.epochs.lessons import Lessons, Part
-from gradcast.epochs.plateau import Plateau
 from gradcast.epochs.schedule import Schedule
 from gradcast.epochs.snapshot import Snapshot
 from gradcast.epochs.supply import Supply
@@ -39,13 +38,7 @@ class EpochLoop:
         lr: float = 0.01,
     ) -> None:
         self.lessons, self.learner, self.schedule, self.supply, self.batch = lessons, learner, schedule, supply, batch
-        self.plateau = Plateau(
-            len(lessons.seeds),
-            lr,
-            factor=schedule.factor,
-            smallest=schedule.smallest,
-            patience=schedule.patience,
-        )
+        self.plateau = schedule.plateau(len(lessons.seeds), lr)
         self.best = Snapshot()
 
     @property

@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from gradcast.epochs.core import Reset
+from gradcast.epochs.plateau import Plateau
 from gradcast.tables import Positive, Rate, Table, Weight
 
 
@@ -22,3 +23,7 @@ class Schedule(Table):
     patience: Positive = 5  # epochs without a better validation loss
     reset: Reset = "fixed"
     above_chance: Weight = 0.02  # what a replica must have reached on its training images in the fifth epoch
+
+    def plateau(self, count: int, lr: float) -> Plateau:
+        """What lowers this learning rate of so many replicas."""
+        return Plateau(count, lr, factor=self.factor, smallest=self.smallest, patience=self.patience)

@@ -15,7 +15,6 @@ from gradcast.epochs.joint import Joint
 from gradcast.epochs.lessons import Lessons
 from gradcast.epochs.loop import EpochLoop
 from gradcast.epochs.modules import TaskModules
-from gradcast.epochs.plateau import Plateau
 from gradcast.epochs.schedule import Schedule
 from gradcast.epochs.steps import StepEpochs
 from gradcast.epochs.supply import Supply
@@ -59,13 +58,7 @@ def _acl(
 
         return signal(setting.signal, model, seeds, spec.lr, teacher, curriculum.scale)
 
-    judging = Plateau(
-        len(seeds),
-        spec.discriminator_lr,
-        factor=schedule.factor,
-        smallest=schedule.smallest,
-        patience=schedule.patience,
-    )
+    judging = schedule.plateau(len(seeds), spec.discriminator_lr)
     memory = None
     if spec.memory > 0:
         memory = ClassMemory(len(curriculum.tasks), spec.memory, classes=curriculum.width, seeds=seeds)

@@ -16,6 +16,7 @@ from gradcast.replicas import Replicas
 from gradcast.semi.core import Moment, Part
 from gradcast.semi.mix_up import MixUp, divergence
 from gradcast.semi.schedule import Schedule
+from gradcast.step import named_state
 from gradcast.undo import undoing
 
 
@@ -47,11 +48,7 @@ class SemiStep:
 
     def state(self) -> dict[str, Tensor]:
         """Weights and buffers of the model and of what the parts learned, one row a replica."""
-        model = self.model.parameters(self.model.theta) | self.model.buffers
-        learned = {name: value for part in self.parts for name, value in part.state().items()}
-        return {f"model.{name}": value for name, value in model.items()} | {
-            f"signal.{name}": value for name, value in learned.items()
-        }
+        return named_state(self.model, {name: value for part in self.parts for name, value in part.state().items()})
 
     def kind(self, batch: Batch) -> Hashable:
         """All steps are of one kind."""
