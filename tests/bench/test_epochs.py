@@ -30,9 +30,9 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.mark.parametrize("complete", [True, False])
 def test_an_epoch_of_several_seeds(complete: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Clock, "epochs", lambda self: [9.0, float(self.length)][: len(self.times) - 1])
-    found = epoch_time(2, PLACE, complete=complete)
+    found = epoch_time(PLACE, "float32", 2, complete=complete)
     seconds = 3.0 if complete else 2 * 2.0  # 136 images are three batches; twice 68 are twice two
-    assert found == EpochTime(2, seconds, seconds / 2, complete, None)
+    assert found == EpochTime("float32", 2, seconds, seconds / 2, complete, None)
 
 
 def test_the_stand_in_has_an_epoch_of_cifar_100() -> None:

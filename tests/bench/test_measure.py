@@ -3,9 +3,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
-from gradcast.bench import measure
+from gradcast.bench import epochs, few_labels, measure
 from gradcast.bench.epochs import EpochTime
 from gradcast.bench.few_labels import Speed
 from gradcast.bench.steps import Network, Scene, Timing
@@ -25,9 +24,9 @@ class FewStreams:
         return Throughput(replicas, 2.0, 30.0 * replicas, complete, None)
 
 
-def no_epoch(seeds: int, place: Place, *, complete: bool) -> EpochTime:
+def no_epoch(place: Place, dtype: Arithmetic, seeds: int, *, complete: bool) -> EpochTime:
     """Instead of training one."""
-    return EpochTime(seeds, 40.0 * seeds, 40.0, complete, None)
+    return EpochTime(dtype, seeds, 40.0 * seeds, 40.0, complete, None)
 
 
 def quick_speed(device: str, dtype: Arithmetic, replicas: int) -> Speed:
@@ -41,10 +40,11 @@ def found() -> measure.Bench:
 
     said: list[str] = []
     with pytest.MonkeyPatch.context() as patched:
-        quick = {"Scene": small, "Streams": FewStreams, "epoch_time": no_epoch, "speed": quick_speed}
-        for name, stand_in in quick.items():
-            patched.setattr(measure, name, stand_in)
-        result = measure.bench("cpu", Path("data"), steps=2, replicas=[1, 2], say=said.append)
+        patched.setattr(measure, "Scene", small)
+        patched.setattr(measure, "Streams", FewStreams)
+        patched.setattr(epochs, "epoch_time", no_epoch)
+        patched.setattr(few_labels, "speed", quick_speed)
+        result = measure.bench(measure.Request("cpu", Path("data"), 2, [1, 2], said.append), list(measure.PARTS))
     assert any("task 20" in line for line in said)
     return result
 
@@ -57,6 +57,7 @@ def test_everything_is_measured(found: measure.Bench) -> None:
         *(("replicas", n) for n in (1, 2)),
     ]
     assert [(s.replicas, s.complete) for s in found.streams] == [(1, False), (2, False)]
+    assert found.agreement is not None
     assert found.agreement < 1e-12
     told = json.loads(json.dumps(found.as_dict()))
     assert told["streams"][1]["per_minute"] == 60.0
@@ -72,13 +73,12 @@ def test_ratio_is_how_many_times_faster_ours_is() -> None:
     assert entry.pinned_ratio == 2.0
 
 
-def test_tables_fit_into_eighty_columns(found: measure.Bench) -> None:
-    console = Console(width=80, record=True)
-    measure.print_bench(console, found)
-    text = console.export_text()
-    assert "…" not in text
-    assert "about 60.0" in text
-    assert "about 200.0" in text
-    assert "released" in text
-    assert "5,120" in text
-    assert "128 + 128 images of 32x32 a step and seed" in " ".join(text.split())
+def test_only_what_is_asked_for_is_measured() -> None:
+    said: list[str] = []
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(epochs, "epoch_time", no_epoch)
+        found = measure.bench(measure.Request("cpu", Path("data"), 2, [1], said.append), ["epochs"])
+    assert [entry.seeds for entry in found.epochs] == [1, 5]
+    others = (found.comparisons, found.growth, found.streams, found.checkpoints, found.few_labels)
+    assert not any(others)
+    assert len(said) == 2

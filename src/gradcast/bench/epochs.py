@@ -16,7 +16,7 @@ from gradcast.bench.steps import wait
 from gradcast.core import Metrics
 from gradcast.data.cache import Cache, default_cache
 from gradcast.data.load import Shelf, untracked
-from gradcast.environment import Place
+from gradcast.environment import Arithmetic, Place
 from gradcast.shared import Shared
 
 CLASSES, EACH, TESTED = 5, 500, 100  # of a task; images of a class to train and to test on
@@ -29,6 +29,7 @@ CHANGES = ("stream.tasks=1", "schedule.reset=never", "pool.name=patches", "pool.
 class EpochTime:
     """An epoch of so many seeds together: training, and the evaluation at its end."""
 
+    dtype: Arithmetic
     seeds: int
     seconds: float
     seconds_a_seed: float
@@ -36,7 +37,13 @@ class EpochTime:
     peak_mb: int | None  # GPU memory
 
 
-def epoch_time(seeds: int, place: Place, *, complete: bool) -> EpochTime:
+def kinds(device: torch.device) -> list[tuple[Arithmetic, int]]:
+    """One seed and five in float32; on a GPU five in every other arithmetic too."""
+    others: tuple[Arithmetic, ...] = ("tf32", "bf16") if device.type == "cuda" else ()
+    return [("float32", 1), ("float32", 5), *((dtype, 5) for dtype in others)]
+
+
+def epoch_time(place: Place, dtype: Arithmetic, seeds: int, *, complete: bool) -> EpochTime:
     """The preset acl-cifar100 in its first task, all seeds as one group; the median of several epochs."""
     gpu = place.device.type == "cuda"
     before, timed = EPOCHS[place.device.type]
@@ -53,7 +60,7 @@ def epoch_time(seeds: int, place: Place, *, complete: bool) -> EpochTime:
     loop.run([clock])
     seconds = median(clock.epochs()[before:]) * EACH / each
     peak = torch.cuda.max_memory_allocated() >> 20 if gpu else None
-    return EpochTime(seeds, seconds, seconds / seeds, complete, peak)
+    return EpochTime(dtype, seeds, seconds, seconds / seeds, complete, peak)
 
 
 @dataclass

@@ -1,25 +1,21 @@
-"""Everything that ``gradcast bench`` measures, and how it is shown."""
+"""Everything that ``gradcast bench`` measures."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import torch
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
 
 from gradcast import environment
-from gradcast.bench.epochs import EpochTime, epoch_time
-from gradcast.bench.few_labels import Speed, kinds, speed
+from gradcast.bench import epochs, few_labels
+from gradcast.bench.epochs import EpochTime
+from gradcast.bench.few_labels import Speed
 from gradcast.bench.saving import Cost, saving
-from gradcast.bench.steps import MEMORIES, NETWORKS, TASKS, AsReleased, Scene, Timing, difference, time_steps
+from gradcast.bench.steps import NETWORKS, TASKS, AsReleased, Scene, Timing, difference, time_steps
 from gradcast.bench.streams import Streams, Throughput
 from gradcast.environment import Arithmetic, Place, choose_place
 
 AT = (2, 10, 20)  # tasks
-SEEDS = (1, 5)  # of ACL, together
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -55,20 +51,20 @@ class Growth:
     ours: Timing
 
 
-@dataclass(frozen=True)
+@dataclass
 class Bench:
-    """All results."""
+    """All results; parts that were not asked for are empty."""
 
     machine: dict[str, object]
-    comparisons: list[Comparison]
-    agreement: float  # largest relative difference of a weight between both formulations, in float64
-    growth: list[Growth]
-    streams: list[Throughput]
-    real_data: bool
-    peak_mb: dict[str, int]  # GPU memory of our step at task 20
-    checkpoints: list[Cost]
-    epochs: list[EpochTime]  # of ACL
-    few_labels: list[Speed]
+    comparisons: list[Comparison] = field(default_factory=list)
+    agreement: float | None = None  # largest relative difference of a weight between both formulations, in float64
+    growth: list[Growth] = field(default_factory=list)
+    streams: list[Throughput] = field(default_factory=list)
+    real_data: bool = False
+    peak_mb: dict[str, int] = field(default_factory=dict)  # GPU memory of our step at task 20
+    checkpoints: list[Cost] = field(default_factory=list)
+    epochs: list[EpochTime] = field(default_factory=list)  # of ACL
+    few_labels: list[Speed] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, object]:
         """For JSON."""
@@ -78,48 +74,98 @@ class Bench:
         return asdict(self) | {"ratios": ratios, "checkpoint_shares": shares, "few_labels_images_a_second": images}
 
 
-def bench(device: str, data: Path, *, steps: int, replicas: Sequence[int], say: Say) -> Bench:
-    """Steps, growth, streams and few labels; on a GPU the slim ResNet-18 too, in every arithmetic."""
-    gpu = environment.choose_device(device).type == "cuda"
-    networks: list[tuple[str, Arithmetic]] = [("mlp", "float32")]
-    networks += [("slim-resnet18", "tf32"), ("slim-resnet18", "bf16"), ("slim-resnet18", "float32")] if gpu else []
-    comparisons: list[Comparison] = []
-    growth: list[Growth] = []
-    peak: dict[str, int] = {}
-    for network, dtype in networks:
-        place = choose_place(device, dtype)
+@dataclass(frozen=True)
+class Request:
+    """Where, and how much of it."""
+
+    device: str
+    data: Path
+    steps: int
+    replicas: Sequence[int]
+    say: Callable[[str], None]
+
+    @property
+    def gpu(self) -> bool:
+        return environment.choose_device(self.device).type == "cuda"
+
+    def place(self, dtype: Arithmetic = "float32") -> Place:
+        """The device in this arithmetic."""
+        return choose_place(self.device, dtype)
+
+    def networks(self) -> list[tuple[str, Arithmetic]]:
+        """On a GPU the slim ResNet-18 too, in every arithmetic."""
+        on_gpu: tuple[Arithmetic, ...] = ("tf32", "bf16", "float32") if self.gpu else ()
+        return [("mlp", "float32"), *(("slim-resnet18", dtype) for dtype in on_gpu)]
+
+
+def bench(request: Request, parts: Collection[str]) -> Bench:
+    """The parts named, in the order of PARTS."""
+    found = Bench(environment.describe(request.place().device))
+    for name, measure in PARTS.items():
+        if name in parts:
+            measure(found, request)
+    return found
+
+
+def _steps(found: Bench, request: Request) -> None:
+    """Both formulations in turns, our memory, and that they agree."""
+    for network, dtype in request.networks():
+        place = request.place(dtype)
         for task in AT:
-            say(f"{network} in {dtype}, task {task}: classical and ours, {steps} steps each")
-            comparisons.append(_compare(network, dtype, task, place, steps))
-        if gpu:
-            peak[f"{network} {dtype}"] = _peak(network, place)
+            request.say(f"{network} in {dtype}, task {task}: classical and ours, {request.steps} steps each")
+            found.comparisons.append(_compare(network, dtype, task, place, request.steps))
+        if request.gpu:
+            found.peak_mb[f"{network} {dtype}"] = _peak(network, place)
+    request.say("both formulations in float64, to see that they do the same")
+    found.agreement = _agreement(request.place("float64"))
+
+
+def _growth(found: Bench, request: Request) -> None:
+    for network, dtype in request.networks():
         if dtype != "float32" or network == "mlp":
-            growth += _grow(network, dtype, place, steps, replicas, say)
-    say("both formulations in float64, to see that they do the same")
-    agreement = _agreement(choose_place(device, "float64"))
-    place = choose_place(device, "float32")
-    streams = Streams(data, place)
-    results: list[Throughput] = []
-    for count in replicas:
-        say(f"MNIST-R with GEM + predicted gradients, {count} stream{'s' if count > 1 else ''} at once")
-        results.append(streams.measure(count, complete=gpu))
-    say("checkpoints of GEM with the slim ResNet-18")
-    costs = [_saving(choose_place(device, "bf16" if gpu else "float32"), task) for task in ((2, 20) if gpu else (2,))]
-    epochs: list[EpochTime] = []
-    for count in SEEDS:
-        say(f"an epoch of ACL with predicted gradients, {count} seed{'s' if count > 1 else ''} at once")
-        epochs.append(epoch_time(count, place, complete=gpu))
-    few = []
-    for dtype, count in kinds(place.device):
-        say(f"meta-gradient with Conv-Large in {dtype}, {count} seed{'s' if count > 1 else ''} at once")
-        few.append(speed(device, dtype, count))
-    machine = environment.describe(place.device)
-    return Bench(machine, comparisons, agreement, growth, results, streams.real, peak, costs, epochs, few)
+            found.growth += _grow(network, dtype, request)
 
 
-def _saving(place: Place, task: int) -> Cost:
-    scene = Scene(NETWORKS["slim-resnet18"], task, place)
-    return saving(scene, place, time_steps(place, 1, scene.ours()[0])[0].milliseconds)
+def _streams(found: Bench, request: Request) -> None:
+    streams = Streams(request.data, request.place())
+    found.real_data = streams.real
+    for count in request.replicas:
+        request.say(f"MNIST-R with GEM + predicted gradients, {_counted(count, 'stream')} at once")
+        found.streams.append(streams.measure(count, complete=request.gpu))
+
+
+def _checkpoints(found: Bench, request: Request) -> None:
+    request.say("checkpoints of GEM with the slim ResNet-18")
+    place = request.place("bf16" if request.gpu else "float32")
+    for task in (2, TASKS) if request.gpu else (2,):
+        scene = Scene(NETWORKS["slim-resnet18"], task, place)
+        found.checkpoints.append(saving(scene, place, time_steps(place, 1, scene.ours()[0])[0].milliseconds))
+
+
+def _epochs(found: Bench, request: Request) -> None:
+    for dtype, count in epochs.kinds(request.place().device):
+        request.say(f"an epoch of ACL with predicted gradients in {dtype}, {_counted(count, 'seed')} at once")
+        found.epochs.append(epochs.epoch_time(request.place(dtype), dtype, count, complete=request.gpu))
+
+
+def _few_labels(found: Bench, request: Request) -> None:
+    for dtype, count in few_labels.kinds(request.place().device):
+        request.say(f"meta-gradient with Conv-Large in {dtype}, {_counted(count, 'seed')} at once")
+        found.few_labels.append(few_labels.speed(request.device, dtype, count))
+
+
+PARTS: dict[str, Callable[[Bench, Request], None]] = {
+    "steps": _steps,
+    "growth": _growth,
+    "streams": _streams,
+    "checkpoints": _checkpoints,
+    "epochs": _epochs,
+    "few-labels": _few_labels,
+}
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'s' if count > 1 else ''}"
 
 
 def _compare(network: str, dtype: Arithmetic, task: int, place: Place, steps: int) -> Comparison:
@@ -136,17 +182,18 @@ def _agreement(place: Place) -> float:
     return difference(model, module)
 
 
-def _grow(network: str, dtype: Arithmetic, place: Place, steps: int, replicas: Sequence[int], say: Say) -> list[Growth]:
+def _grow(network: str, dtype: Arithmetic, request: Request) -> list[Growth]:
+    place, steps = request.place(dtype), request.steps
     sizes: list[tuple[str, int, Scene]] = []
     for task in (2, 5, 10, 20):
         sizes.append(("task", task, Scene(NETWORKS[network], task, place)))
     for memories in (64, 128, 256, 512):
         sizes.append(("memories", memories, Scene(NETWORKS[network], TASKS, place, memories=memories)))
-    for count in replicas if network == "mlp" else [count for count in replicas if count <= 4]:
+    for count in request.replicas if network == "mlp" else [count for count in request.replicas if count <= 4]:
         sizes.append(("replicas", count, Scene(NETWORKS[network], TASKS, place, replicas=count)))
     found: list[Growth] = []
     for varied, size, scene in sizes:
-        say(f"{network} in {dtype}: ours with {varied} = {size}")
+        request.say(f"{network} in {dtype}: ours with {varied} = {size}")
         count = max(2, steps // scene.replicas) if place.device.type == "cpu" else steps
         found.append(Growth(network, dtype, varied, size, time_steps(place, count, scene.ours()[0])[0]))
     return found
@@ -157,91 +204,3 @@ def _peak(network: str, place: Place) -> int:
     torch.cuda.reset_peak_memory_stats()
     time_steps(place, 1, Scene(NETWORKS[network], TASKS, place).ours()[0])
     return torch.cuda.max_memory_allocated() >> 20
-
-
-def print_bench(console: Console, found: Bench) -> None:
-    """Five tables, and a few sentences."""
-    machine = f"{found.machine['device']}, {found.machine['threads']} threads"
-    table = _table(
-        f"ms a step, {MEMORIES} memories a task ({machine})",
-        ("network", "task", "released", "pinned", "ours", "violating", "share", "faster"),
-    )
-    for entry in found.comparisons:
-        violating = "" if entry.ours.violating is None else _ms(entry.ours.violating)
-        table.add_row(
-            _name(entry.network, entry.dtype), str(entry.task), _ms(entry.classical.milliseconds),
-            _ms(entry.pinned.milliseconds), _ms(entry.ours.milliseconds), violating,
-            f"{100 * entry.ours.violated:.0f} %", f"{entry.ratio:.1f} x ({entry.pinned_ratio:.1f} x)",
-        )  # fmt: skip
-    console.print(table)
-    console.print(
-        "The classical formulation as released and with numpy's threads pinned, and ours; violating: ours where it "
-        f"projects, share: how many steps do. The same weights to {found.agreement:.1e} in float64.\n"
-    )
-    growth = _table("ms of our step as one size grows", ("network", "varied", "size: ms"))
-    for key in dict.fromkeys((entry.network, entry.dtype, entry.varied) for entry in found.growth):
-        line = [entry for entry in found.growth if (entry.network, entry.dtype, entry.varied) == key]
-        sizes = "  ".join(f"{entry.size}: {_ms(entry.ours.milliseconds)}" for entry in line)
-        growth.add_row(_name(key[0], key[1]), key[2], sizes)
-    console.print(growth)
-    what = "MNIST" if found.real_data else "random images in MNIST's size"
-    streams = _table(
-        f"MNIST-R, GEM + predicted gradients ({what})",
-        ("streams at once", "seconds", "streams a minute", "GPU memory (MB)"),
-    )
-    for run in found.streams:
-        about = "" if run.complete else "about "
-        peak = "" if run.peak_mb is None else str(run.peak_mb)
-        streams.add_row(str(run.replicas), f"{about}{run.seconds:.1f}", f"{about}{run.per_minute:.1f}", peak)
-    console.print(streams)
-    console.print(_epochs(found.epochs))
-    console.print(_few_labels(found.few_labels))
-    for cost in found.checkpoints:
-        console.print(
-            f"A checkpoint of the slim ResNet-18 with GEM after task {cost.task} ({cost.megabytes:.0f} MB): training "
-            f"waits {_ms(cost.blocked_ms)} ms, writing takes {_ms(cost.written_ms)} ms beside it; "
-            f"{100 * cost.share:.2f} % of the task's time."
-        )
-    for name, megabytes in found.peak_mb.items():
-        console.print(f"Peak GPU memory of {name} at task {TASKS}: {megabytes} MB")
-
-
-def _epochs(found: Sequence[EpochTime]) -> Table:
-    table = _table(
-        "ACL + predicted gradients, an epoch of a task of CIFAR-100 (random images)",
-        ("seeds at once", "seconds", "seconds a seed", "GPU memory (MB)"),
-    )
-    for own in found:
-        about = "" if own.complete else "about "
-        peak = "" if own.peak_mb is None else str(own.peak_mb)
-        table.add_row(str(own.seeds), f"{about}{own.seconds:.1f}", f"{about}{own.seconds_a_seed:.1f}", peak)
-    return table
-
-
-def _few_labels(speeds: Sequence[Speed]) -> Table:
-    batch, size = speeds[0].batch, speeds[0].size
-    table = _table(
-        f"Meta-gradient, Conv-Large, {batch} + {batch} images of {size}x{size} a step and seed",
-        ("arithmetic", "seeds", "ms a step", "images a second", "GPU memory (MB)"),
-    )
-    for own in speeds:
-        peak = "" if own.peak_mb is None else str(own.peak_mb)
-        images = f"{own.images_a_second:,.0f}" if own.images_a_second >= 10 else f"{own.images_a_second:.1f}"
-        table.add_row(own.dtype, str(own.replicas), _ms(own.milliseconds), images, peak)
-    return table
-
-
-def _table(title: str, headings: Sequence[str]) -> Table:
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for heading in headings:
-        words = heading in ("network", "varied", "size: ms", "arithmetic")
-        table.add_column(heading, justify="left" if words else "right", no_wrap=True)
-    return table
-
-
-def _name(network: str, dtype: str) -> str:
-    return f"{network.removeprefix('slim-')} {dtype}"
-
-
-def _ms(milliseconds: float) -> str:
-    return f"{milliseconds:.1f}" if milliseconds >= 10 else f"{milliseconds:.2f}"

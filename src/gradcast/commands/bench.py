@@ -1,5 +1,6 @@
 """``gradcast bench``."""
 
+from collections.abc import Collection
 from typing import Annotated
 
 import typer
@@ -16,6 +17,10 @@ def bench(
     data: DataOption = None,
     steps: Annotated[int, typer.Option(min=1, max=150, help="timed steps of each kind")] = 20,
     replicas: Annotated[str, typer.Option(help="how many streams at once, in turn")] = "1,4,16,64",
+    only: Annotated[
+        str | None,
+        typer.Option(help="some parts: steps, growth, streams, checkpoints, epochs, few-labels"),
+    ] = None,
     soak: Annotated[
         float | None, typer.Option(min=0.01, help="instead: short runs for so many minutes; does anything pile up?")
     ] = None,
@@ -27,23 +32,23 @@ def bench(
     Both formulations take turns in the same process. On a GPU the slim ResNet-18 is timed too, and whole streams and
     epochs are trained; on a CPU a few steps stand for all of them. Images a second are those of meta-gradient.
     """
-    from gradcast.bench import measure  # a quarter of a second that no other command needs
+    from gradcast.bench import measure, show  # a quarter of a second that no other command needs
 
     use_threads(threads)
     keep_freed_memory()
     counts = _counts(replicas)
+    parts = _named(only, measure.PARTS)
     errors = Console(stderr=True)
     if soak is not None:
         _soak(errors, soak, json=json)
         return
     with errors.status("") as status:
-        found = measure.bench(
-            device, data_folder(data), steps=steps, replicas=counts, say=lambda what: status.update(f"[dim]{what}")
-        )
+        folder, say = data_folder(data), lambda what: status.update(f"[dim]{what}")
+        found = measure.bench(measure.Request(device, folder, steps, counts, say), parts)
     if json:
         typer.echo(to_json(found.as_dict()), nl=False)
     else:
-        measure.print_bench(Console(), found)
+        show.print_bench(Console(), found)
 
 
 def _soak(errors: Console, minutes: float, *, json: bool) -> None:
@@ -68,3 +73,10 @@ def _counts(text: str) -> list[int]:
     if not counts or min(counts) < 1:
         raise GradcastError(f"--replicas {text!r} is not a list of whole numbers, as in --replicas 1,4,16")
     return counts
+
+
+def _named(only: str | None, known: Collection[str]) -> Collection[str]:
+    parts = known if only is None else only.split(",")
+    if not set(parts) <= set(known):
+        raise GradcastError(f"--only {only!r} names what is not measured; there are {', '.join(known)}")
+    return parts
