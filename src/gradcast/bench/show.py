@@ -20,7 +20,8 @@ def print_bench(console: Console, found: Bench) -> None:
         console.print(_comparisons(found.comparisons, machine))
         console.print(
             "The classical formulation as released and with numpy's threads pinned, and ours; violating: ours where it "
-            f"projects, share: how many steps do; faster: than as released (than pinned). The same weights to {found.agreement:.1e} in float64.\n"
+            "projects, share: how many steps do; faster: than as released (than pinned). "
+            f"The same weights to {found.agreement:.1e} in float64.\n"
         )
     else:
         console.print(machine)
