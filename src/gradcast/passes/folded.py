@@ -18,6 +18,7 @@ from torch.overrides import TorchFunctionMode
 
 from gradcast.networks.gates import gated, scaled
 from gradcast.networks.norm import batch_norm_relu
+from gradcast.passes import patches
 from gradcast.passes.layers import Convolution, Linear
 from gradcast.passes.noise import DROPOUTS, WHOLE_CHANNELS, Noise
 from gradcast.passes.norm import fold_in, norm_relu, normalised
@@ -169,7 +170,10 @@ class Folding(TorchFunctionMode):
         options = (_pair(stride), _pair(padding), _pair(dilation), groups)
         if weight.shape[-2:] == (1, 1) and options[1] == (0, 0) and groups == 1:
             return self._pointwise(x, weight, bias, options[0])
-        folded: Tensor = Convolution.apply(x, self._of(weight), self._of(bias), options)  # type: ignore[no-untyped-call]
+        filters = self.stacked[self.names[id(weight)]]
+        if patches.pay(x, filters, options):
+            return patches.convolved(x, filters, self._of(bias), options[0])
+        folded: Tensor = Convolution.apply(x, filters, self._of(bias), options)  # type: ignore[no-untyped-call]
         return folded
 
     def _pointwise(self, x: Tensor, weight: Tensor, bias: Tensor | None, stride: tuple[int, int]) -> Tensor:

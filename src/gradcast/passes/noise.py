@@ -28,14 +28,10 @@ class Noise:
     def dropped(self, x: Float[Tensor, "n *shape"], p: float, *, channels: bool) -> Float[Tensor, "n *shape"]:
         """Dropout of numbers, or of whole channels, of images that lie replica by replica."""
         self.drawn = True
-        share = [len(x) // len(self.generators), *x.shape[1:]]
-        if channels:
-            share[2:] = [1] * len(share[2:])
-        kept = [torch.empty(share, dtype=x.dtype, device=x.device) for _ in self.generators]
-        for mask, generator in zip(kept, self.generators, strict=True):
+        kept = x.new_empty(*x.shape[:2], *[1] * (x.dim() - 2)) if channels else torch.empty_like(x)
+        for mask, generator in zip(kept.chunk(len(self.generators)), self.generators, strict=True):
             mask.bernoulli_(1 - p, generator=generator)
-        mask = torch.cat(kept)
-        return x * (mask.div_(1 - p) if p < 1 else mask)
+        return x * (kept.div_(1 - p) if p < 1 else kept)
 
     def uniform(self, count: int, numbers: int, like: Tensor) -> Float[Tensor, "r count numbers"]:
         """So many numbers from 0 to 1 for each of so many images."""
