@@ -97,7 +97,7 @@ def fits(
         patch.setattr(kernels, "_modern", lambda _: True)
         x = torch.empty(4, channels, 7, 8, device="cuda", dtype=dtype)
         filters = torch.empty(2, 5, channels, size, size, device="cuda")
-        found = kernels.differentiates(x, filters, options)
+        found = kernels.differentiates(x, filters, options, groups=1)
         assert kernels.convolves(x, filters, options) == (found and channels <= kernels.FEW)
         return found
 
@@ -123,9 +123,20 @@ def test_other_convolutions_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert fits(dtype=torch.bfloat16)
 
 
+@pytest.mark.parametrize(
+    ("channels", "groups", "ours"), [(128, 3, False), (128, 60, True), (kernels.FEW, 3, True), (kernels.FEW, 60, True)]
+)
+def test_long_passes_with_many_channels_are_left_to_the_library(channels: int, groups: int, ours: bool) -> None:
+    with FakeTensorMode(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels, "_fits", lambda *_: True)
+        patch.setattr(kernels, "agree", lambda *_: True)
+        x = torch.empty(3 * 128, channels, 32, 32, device="cuda")
+        assert kernels.differentiates(x, torch.empty(3, 128, channels, 3, 3), ORDINARY, groups) == ours
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
 def test_nothing_fits_on_the_cpu(dtype: torch.dtype) -> None:
     x, filters = torch.zeros(4, 3, 8, 8, dtype=dtype), torch.zeros(2, 5, 3, 3, 3, dtype=dtype)
     assert not kernels.ready(x)
     assert not kernels.convolves(x, filters, ORDINARY)
-    assert not kernels.differentiates(x, filters, ORDINARY)
+    assert not kernels.differentiates(x, filters, ORDINARY, groups=1)

@@ -11,6 +11,7 @@ from torch.nn.functional import conv2d
 from torch.nn.grad import conv2d_weight
 
 FEW = 40  # up to so many channels our convolution beats the library's
+MANY = 1 << 32  # products of a pass with more channels from which on the library keeps a GPU busy, pass by pass
 PROGRAMS = 1_000  # a weight gradient is cut until about this many programs share it
 TOLERANCE = 0.02  # of the largest number; products of rounded factors differ by a tenth of that
 Kernel = Literal["convolve", "weight_gradients"]
@@ -51,9 +52,14 @@ def convolves(x: Tensor, filters: Tensor, options: Options) -> bool:
     return few and _fits(x, filters, options) and agree("convolve", *_layer(x, filters, options))
 
 
-def differentiates(x: Tensor, filters: Tensor, options: Options) -> bool:
-    """Whether ``weight_gradients`` takes the weight gradients of this convolution."""
-    return _fits(x, filters, options) and agree("weight_gradients", *_layer(x, filters, options))
+def differentiates(x: Tensor, filters: Tensor, options: Options, groups: int) -> bool:
+    """Whether ``weight_gradients`` takes the weight gradients of ``groups`` passes: few channels, or short passes."""
+    products = 9 * filters.shape[1] * x.numel() // (groups * options[0][0] ** 2)
+    return (
+        (x.shape[1] <= FEW or products < MANY)
+        and _fits(x, filters, options)
+        and agree("weight_gradients", *_layer(x, filters, options))
+    )
 
 
 def _fits(x: Tensor, filters: Tensor, options: Options) -> bool:

@@ -103,7 +103,7 @@ def _input_gradient(x: Tensor, dy: Tensor, own: Tensor, options: Options) -> Ten
 
 
 def _weight_gradients(x: Tensor, dy: Tensor, own: Tensor, options: Options, *, groups: int) -> Tensor:
-    if kernels.differentiates(x, own, options):
+    if kernels.differentiates(x, own, options, groups):
         return kernels.weight_gradients(x, dy, own, groups=groups, stride=options[0][0])
     each = zip(x.chunk(groups), dy.chunk(groups), strict=True)
     return torch.stack([_library(images, d, own[0], options, wanted=1) for images, d in each])
