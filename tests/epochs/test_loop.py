@@ -192,9 +192,9 @@ def test_acl_trains_on_after_the_fixed_reset_and_stands_still_after_the_publishe
     assert moved == [how == "fixed"] * 2
 
 
-def test_divergence_names_epoch_task_and_seed() -> None:
+def test_divergence_names_step_task_and_seed() -> None:
     loop = finetune_loop(lr=1e300)
-    with pytest.raises(Diverged, match=r"not finite in epoch \d of task 0, seed 3: training diverged; lower"):
+    with pytest.raises(Diverged, match=r"not finite at step \d+ \(task 0, seed 3\): training diverged; lower"):
         loop.run([])
 
 

@@ -15,9 +15,10 @@ from gradcast.epochs.lessons import Lessons, Part
 from gradcast.epochs.schedule import Schedule
 from gradcast.epochs.snapshot import Snapshot
 from gradcast.epochs.supply import Supply
-from gradcast.errors import Diverged
+from gradcast.finite import FiniteCheck
 from gradcast.loop import Extent, Keeper, Observer, Position
 
+REMEDY = "lower learner.lr, or the signal's weight or alpha"
 RESET_EPOCH = 4  # after which a replica that is still at chance starts anew
 AT_ONCE = {"cpu": 64, "cuda": 512}  # images a pass of an evaluation, as far as whole batches allow
 
@@ -91,19 +92,20 @@ class EpochLoop:
     def _train(self, task: int, done: int, count: int, observers: Sequence[Observer], keeper: Keeper | None) -> int:
         """Epochs of one task, from the batch that comes after those that are done; steps taken in all."""
         size = self.lessons.length(self.batch)
+        check = FiniteCheck(self.seeds, REMEDY, every=size)
         for epoch in range(done // size, self.schedule.epochs):
             first = done % size if epoch == done // size else 0
-            spoiled: list[Bool[Tensor, " r"]] = []
             going, lr = self._rates()
             batches = self.lessons.epoch(task, epoch, self.batch)
             for number, batch in enumerate(islice(batches, first, None), first):
                 if keeper is not None and keeper.due(count):
-                    self._check(spoiled, task, epoch)
+                    check.look(task, skips=False)
                     keeper.save(Position(task, epoch * size + number, count))
                 metrics = self._step(batch, lr, Moment(task, epoch, number))
-                spoiled.append(metrics.pop("finite") == 0)  # a graph tells numbers
+                finite = metrics.pop("finite") != 0  # a graph tells numbers
+                check.add(count, finite | ~going, task, skips=False)
                 if number == size - 1:
-                    self._check(spoiled, task, epoch)
+                    check.look(task, skips=False)
                     metrics |= self._close(task, epoch)
                 told = {name: torch.where(going, value, torch.nan) for name, value in metrics.items()}
                 for observer in observers:
@@ -182,14 +184,3 @@ class EpochLoop:
             accuracy[:, task] = self._accuracy(task).cpu()
         for observer in observers:
             observer.evaluated(tasks_done, accuracy)
-
-    def _check(self, spoiled: list[Bool[Tensor, " r"]], task: int, epoch: int) -> None:
-        """Stop where loss or weights of a replica that is going are not finite."""
-        bad = torch.stack(spoiled).any(0).cpu() & self.plateau.going if spoiled else self.plateau.going & False
-        if bad.any():
-            seed = self.lessons.seeds[int(bad.nonzero()[0])]
-            raise Diverged(
-                f"loss or weights are not finite in epoch {epoch} of task {task}, seed {seed}: training diverged; "
-                "lower the learning rate or the signal's alpha"
-            )
-        spoiled.clear()
