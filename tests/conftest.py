@@ -1,6 +1,7 @@
 """Shapes and types are checked at run time in all tests: the hook must be there before the package is imported."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import jaxtyping
@@ -26,6 +27,20 @@ def _surroundings(tmp_path_factory: pytest.TempPathFactory) -> None:
     """One thread, as threads wait for each other wherever other work runs, and a cache of the tests' own."""
     torch.set_num_threads(1)
     os.environ["GRADCAST_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture
+def deterministic() -> Iterator[None]:
+    """As the option has it, and back."""
+    from gradcast.environment import be_deterministic  # after the hook
+
+    cudnn, threads = torch.backends.cudnn, torch.get_num_threads()
+    before = cudnn.benchmark, cudnn.deterministic
+    be_deterministic(None)
+    yield
+    torch.use_deterministic_algorithms(False)
+    cudnn.benchmark, cudnn.deterministic = before
+    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="session")

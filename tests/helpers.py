@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -12,6 +13,10 @@ from gradcast.randomness import seeded
 from gradcast.replicas import Replicas
 
 CPU = torch.device("cpu")
+needs_gpu = pytest.mark.skipif(
+    not torch.cuda.is_available(), reason="needs a GPU (and CUBLAS_WORKSPACE_CONFIG=:4096:8)"
+)
+EITHER_DEVICE = ("cpu", pytest.param("cuda", marks=needs_gpu))
 
 
 def replicas(

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import torch
 
-from gradcast.environment import be_deterministic
 from tests.checkpoint.scene import Scene, results, tiny
 from tests.commands.process import called, cli, small
+from tests.helpers import needs_gpu
 from tests.runs import SMALL
 
 RUN = ("run", *small("stream.samples=100"), "--seeds", "2", "--device", "cpu", "--checkpoint-steps", "3")
@@ -80,19 +79,7 @@ def test_deterministic_runs_have_the_same_bytes_whatever_the_process_and_its_thr
     assert "--deterministic computes with one thread, not 2" in refused.stderr
 
 
-@pytest.fixture
-def deterministic() -> Iterator[None]:
-    """As the option has it, and back."""
-    cudnn, threads = torch.backends.cudnn, torch.get_num_threads()
-    before = cudnn.benchmark, cudnn.deterministic
-    be_deterministic(None)
-    yield
-    torch.use_deterministic_algorithms(False)
-    cudnn.benchmark, cudnn.deterministic = before
-    torch.set_num_threads(threads)
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU (and CUBLAS_WORKSPACE_CONFIG=:4096:8)")
+@needs_gpu
 @pytest.mark.parametrize("signal", ["none", "predicted", "contrastive", "soft", "distil"])
 @pytest.mark.parametrize("learner", ["finetune", "gem", "dcl", "a-gem", "er"])
 @pytest.mark.parametrize("model", ["mlp", "slim-resnet18"])

@@ -22,6 +22,7 @@ from gradcast.spec import Row, Setting, Spec
 from gradcast.specfile import dump, load
 from tests.checkpoint.scene import Scene
 from tests.epochs.scene import Diary
+from tests.helpers import EITHER_DEVICE
 from tests.test_build import PLACE, SHELF
 
 OWN = ("acl", "pnn", "hat")
@@ -152,12 +153,14 @@ def test_weights_of_all_tasks_are_kept() -> None:
         ("a-gem", (5,)),
     ],
 )
+@pytest.mark.parametrize("device", EITHER_DEVICE)
+@pytest.mark.usefixtures("deterministic")
 def test_a_run_that_is_killed_in_the_middle_of_an_epoch_goes_on_to_the_same_bytes(
-    learner: str, cuts: tuple[int, ...], tmp_path: Path
+    learner: str, cuts: tuple[int, ...], device: str, tmp_path: Path
 ) -> None:
     own = setting(*learner.split(), "schedule.epochs=2", "stream.batch=80", "policy.batch=80")
     spec = Spec(name="cut", seeds=[3, 5], rows=[Row(name="run", label="x", setting=own)])
-    scene = Scene(tmp_path)
+    scene = Scene(tmp_path, device)
     whole = scene.train(spec, "whole")
     assert whole is not None
     assert set(whole) >= {"seed-3/metrics.jsonl", "seed-5/weights.safetensors", "seed-5/accuracy.csv"}

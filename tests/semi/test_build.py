@@ -28,7 +28,7 @@ from gradcast.signals.pseudo_labels import PseudoLabels
 from gradcast.specfile import load, parse
 from tests.checkpoint.scene import Scene
 from tests.epochs.scene import Diary
-from tests.helpers import CPU
+from tests.helpers import CPU, EITHER_DEVICE
 from tests.test_build import SHELF
 
 PLACE = Place(CPU, torch.float32)
@@ -182,10 +182,12 @@ def test_a_row_trains_from_its_specification() -> None:
 
 
 @pytest.mark.parametrize("row", ["supervised", "mg-predicted", "one-hot", "mean-teacher"])
-def test_a_row_that_is_cut_off_goes_on_to_the_same_bytes(row: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("device", EITHER_DEVICE)
+@pytest.mark.usefixtures("deterministic")
+def test_a_row_that_is_cut_off_goes_on_to_the_same_bytes(row: str, device: str, tmp_path: Path) -> None:
     changes = ["semi.steps=9", "semi.milestones=[6]", "semi.ramp=3", "semi.test_every=3", "stream.augment=['flip']"]
     setting = next(own.setting for own in load("digits-100", changes).rows if own.name == row)
-    spec, scene = parse({"name": "few", "seeds": [3, 5], **setting.model_dump()}), Scene(tmp_path)
+    spec, scene = parse({"name": "few", "seeds": [3, 5], **setting.model_dump()}), Scene(tmp_path, device)
     whole = scene.train(spec, "whole")
     assert whole is not None
     assert scene.train(spec, "cut", Safety(0, 2), cut=5) is None
