@@ -4,12 +4,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
 
 from gradcast import build, grouping
 from gradcast.data.cache import Cache
 from gradcast.data.load import Shelf, untracked
 from gradcast.environment import Place
-from gradcast.grouping import activation_numbers, recalled_images, replica_bytes, together
+from gradcast.grouping import activation_numbers, patch_numbers, recalled_images, replica_bytes, together
 from gradcast.learners.named import AgemSpec, ErSpec, GemSpec
 from gradcast.networks import MLP
 from gradcast.spec import Setting
@@ -102,3 +103,11 @@ def test_few_labels_need_room_for_two_views_and_further_weights() -> None:
     more = 6 * weights * 4 + 5 * images * activation_numbers(made, (1, 8, 8))
     for setting in settings:
         assert replica_bytes(setting, stream, PLACE) == replica_bytes(alone, stream, PLACE) + more
+
+
+def test_rows_of_patches_are_counted_where_they_are_made() -> None:
+    network = nn.Sequential(
+        nn.Conv2d(3, 4, 3), nn.Conv2d(4, 5, 2, stride=2), nn.Conv2d(5, 6, 3, padding=1), nn.Conv2d(6, 2, 1)
+    )
+    assert patch_numbers(network, (3, 8, 8)) == 6 * 6 * 27 + 3 * 3 * 16  # neither padded nor of single pixels
+    assert patch_numbers(MLP((6, 5, 3)), (6,)) == 0

@@ -41,7 +41,10 @@ def replica_bytes(setting: Setting, stream: Tasks, place: Place) -> int:
     if setting.schedule is not None:
         images = max(images, AT_ONCE[place.device.type] // 2)  # an evaluation holds a few layers, no more
         copies += 4 + len(stream.tasks)  # the best epoch, the task's beginning, modules of every task
-    activations = 5 * images * activation_numbers(made, stream.shape) * inner // 4  # and the gradient under way
+    numbers = activation_numbers(made, stream.shape)
+    if place.device.type == "cuda":
+        numbers += patch_numbers(made, stream.shape)
+    activations = 5 * images * numbers * inner // 4  # and the gradient under way
     if isinstance(setting.signal, ContrastiveSpec):
         activations += 5 * unlabelled**2 * wide  # similarities of all views
     rows = (constraints + 2) * weights * (2 * wide + 8)  # memory gradients, together and in float64 for the projection
@@ -54,10 +57,7 @@ def recalled_images(learner: LearnerSpec, past: int, batch: int) -> tuple[int, i
         case JointSpec():
             return past * batch, 0
         case AclSpec():
-            return (
-                batch + 2 * learner.memory,
-                0,
-            )  # features come from a second pass
+            return batch + 2 * learner.memory, 0  # features come from a second pass
         case GemSpec() | DclSpec():
             return past * learner.memory, past
         case AgemSpec():
@@ -91,3 +91,20 @@ def activation_numbers(network: nn.Module, shape: Sequence[int]) -> int:
                 f"({told(error)}); change it, or stream.size and stream.colour"
             ) from None
     return sum(seen.values())
+
+
+def patch_numbers(network: nn.Module, shape: Sequence[int]) -> int:
+    """The same for what convolutions as products lay out in rows (see ``passes/patches.py``)."""
+    total = 0
+
+    def count(layer: nn.Module, _: object, y: Tensor) -> None:
+        nonlocal total
+        if isinstance(layer, nn.Conv2d) and layer.padding == (0, 0) and layer.kernel_size != (1, 1):
+            total += y[0, 0].numel() * layer.weight[0].numel()
+
+    hooks = [module.register_forward_hook(count) for module in network.modules()]
+    with torch.no_grad():
+        network.eval()(torch.zeros(1, *shape))
+    for hook in hooks:
+        hook.remove()
+    return total
