@@ -19,7 +19,7 @@ from torch import Tensor
 from gradcast.errors import GradcastError, told
 
 # float64 and float32: weights and every product. tf32: float32, but products of a GPU round their factors to TF32.
-# bf16: weights and sums in float32, images to logits and back in bfloat16 (GPU).
+# bf16: weights and sums in float32, images to logits and back in bfloat16, other products as in tf32 (GPU).
 Arithmetic = Literal["float32", "float64", "tf32", "bf16"]
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # <malloc.h>
 PACKAGES = ("gradcast", "torch", "numpy", "scipy", "scikit-learn", "pillow", "pydantic")
@@ -51,8 +51,9 @@ def choose_place(device: str, arithmetic: Arithmetic) -> Place:
     found = choose_device(device)
     if arithmetic in ("tf32", "bf16") and found.type != "cuda":
         raise GradcastError(f"dtype = {arithmetic!r} needs a GPU, this run is on {found.type}; set dtype=float32")
-    torch.backends.cudnn.allow_tf32 = arithmetic == "tf32"
-    torch.set_float32_matmul_precision("high" if arithmetic == "tf32" else "highest")
+    rounds = arithmetic in ("tf32", "bf16")
+    torch.backends.cudnn.allow_tf32 = rounds
+    torch.set_float32_matmul_precision("high" if rounds else "highest")
     dtype = torch.float64 if arithmetic == "float64" else torch.float32
     return Place(found, dtype, torch.bfloat16 if arithmetic == "bf16" else dtype)
 

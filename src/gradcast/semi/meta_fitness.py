@@ -44,7 +44,7 @@ class MetaFitness(Part):
     def _after_the_step(self, moment: Moment) -> Excursion:
         """Along the labelled gradient at the weights that a step along the predictions would lead to."""
         model, task = moment.model, moment.batch.task
-        made = model.forward(moment.x, task, statistics="frozen", exact=True)
+        made = model.forward(moment.x, task, statistics="frozen")
         step = made.pull(self.learner.predict(made.z)).flat
         there, dz = labelled_pass(model, moment.batch, model.theta - along(moment.lr, step) * step)
         return explore(model, moment.x, there.pull(dz).flat, task)

@@ -44,11 +44,11 @@ class Excursion:
 def labelled_pass(
     model: Replicas, batch: Batch, theta: Float[Tensor, "r p"] | None = None
 ) -> tuple[Pass, Float[Tensor, "r b c"]]:
-    """The labelled batch by running statistics, in the weights' own arithmetic, and the loss's gradient at its logits.
+    """The labelled batch by running statistics, and the loss's gradient at its logits.
 
     ``theta`` are other weights than the model's.
     """
-    made = model.forward(batch.x, batch.task, statistics="frozen", theta=theta, exact=True)
+    made = model.forward(batch.x, batch.task, statistics="frozen", theta=theta)
     return made, cross_entropy(made.z, batch.y)[1]
 
 
@@ -60,7 +60,10 @@ def explore(
     *,
     length: float = LENGTH,
 ) -> Excursion:
-    """Three passes by running statistics; the model's weights are not touched."""
+    """Three passes by running statistics; the model's weights are not touched.
+
+    The passes differ by little, so they are made in the weights' own arithmetic; a direction may be coarser.
+    """
     size = length / direction.norm(dim=1).clamp_min(torch.finfo(direction.dtype).tiny)
 
     def says(shift: Tensor | float) -> Tensor:
