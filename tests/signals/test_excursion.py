@@ -6,9 +6,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cosine_similarity, cross_entropy
 
-from gradcast.signals.excursion import Excursion, explore, labelled_pass, on_simplex
+from gradcast.replicas import Replicas
+from gradcast.signals.excursion import LENGTH, Excursion, explore, labelled_pass, on_simplex
 from tests.signals.scene import Scene, scene
 from tests.test_replicas import own_module
 
@@ -113,3 +114,19 @@ def test_no_gradient_no_excursion() -> None:
 )
 def test_labels_are_probabilities(row: list[float], expected: list[float]) -> None:
     assert on_simplex(torch.tensor([row])).tolist()[0] == pytest.approx(expected)
+
+
+def test_a_coarse_direction_does_and_coarse_passes_would_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a model in bfloat16, differences over an excursion are those of the weights' own arithmetic."""
+
+    def moved(at: Scene) -> Tensor:
+        found = excursion(at, LENGTH)
+        return (found.ahead - found.behind).flatten(1)
+
+    fine, coarse = scene(norm="batch"), scene(norm="batch")
+    coarse.model.inner = torch.bfloat16
+    expected = moved(fine)
+    assert cosine_similarity(moved(coarse), expected).min() > 0.999
+    whole = Replicas.forward
+    monkeypatch.setattr(Replicas, "forward", lambda *args, **how: whole(*args, **{**how, "exact": False}))
+    assert cosine_similarity(moved(coarse), expected).max() < 0.99
