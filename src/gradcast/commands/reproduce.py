@@ -86,14 +86,16 @@ def _print(console: Console, wanted: Request, found: list[Line], place: Path) ->
     table.add_column("", overflow="fold")
     measure = next((name for line in found for name in line.item.published or {}), "acc")  # the published one
     digits = DIGITS[measure]
-    for title in (f"{TITLES[measure]}\npubl.", "\nours", "gain\npubl.", "\nours", "published\ngain is"):
+    judged = any(noise(line) for line in found)
+    for title in ("\npubl.", f"{TITLES[measure]}\nours", "\npubl.", "gain\nours", *(["published\ngain is"] * judged)):
         table.add_column(title, justify="right", no_wrap=True)
     for line in found:
         published = f"{line.published[measure]:.{digits}f}" if measure in line.published else ""
         if measure in line.ours:
-            cells = [number(line.ours[measure], digits=digits), gain(line), difference(line), noise(line)]
+            ours = [number(line.ours[measure], digits=digits), gain(line), difference(line)]
+            cells = [*ours, *([noise(line)] * judged)]
         else:
-            cells = ["[dim]" + ("not yet" if line.item.needs else line.state.partition(":")[0]), "", "", ""]
+            cells = ["[dim]" + ("not yet" if line.item.needs else line.state.partition(":")[0])]
         table.add_row(escape(label(line, wanted)), published, *cells)
     console.print(table)
     for line in found:
