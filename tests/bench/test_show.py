@@ -32,7 +32,7 @@ def test_tables_fit_into_eighty_columns() -> None:
     )
     text = shown(found)
     assert "…" not in text
-    assert "10.0 (6.00) x" in text
+    assert "10.0 (6.00)" in text
     assert "about 60.0" in text
     assert "about 200.00" in text
     assert "about 0.40" not in text
