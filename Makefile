@@ -6,8 +6,9 @@ INSTALLED := $(VENV)/.installed
 
 .PHONY: demo test check format clean
 
+# One thread: several wait for each other, minutes long where other work runs on the same cores.
 demo: $(INSTALLED)  ## train the default preset on embedded data; under two minutes on two cores
-	$(BIN)/gradcast run
+	$(BIN)/gradcast run --threads 1
 	$(BIN)/gradcast report runs
 
 test: $(INSTALLED)  ## the whole test suite; GRADCAST_DATA and GRADCAST_GOLDEN enable the tests that need real files
