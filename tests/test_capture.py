@@ -30,10 +30,8 @@ from gradcast.specfile import load
 from gradcast.step import Step
 from gradcast.streams.scale import Scale
 from tests.epochs.test_scheduled import setting as scheduled
-from tests.helpers import replicas
+from tests.helpers import needs_gpu, replicas
 from tests.test_build import SHELF
-
-needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA graphs need a GPU; run the tests on one")
 
 
 def test_a_cpu_takes_the_step_as_it_is() -> None:

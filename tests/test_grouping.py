@@ -10,7 +10,7 @@ from gradcast import build, grouping
 from gradcast.data.cache import Cache
 from gradcast.data.load import Shelf, untracked
 from gradcast.environment import Place
-from gradcast.grouping import activation_numbers, patch_numbers, recalled_images, replica_bytes, together
+from gradcast.grouping import activation_numbers, recalled_images, replica_bytes, together
 from gradcast.learners.named import AgemSpec, ErSpec, GemSpec
 from gradcast.networks import MLP
 from gradcast.spec import Setting
@@ -109,5 +109,8 @@ def test_rows_of_patches_are_counted_where_they_are_made() -> None:
     network = nn.Sequential(
         nn.Conv2d(3, 4, 3), nn.Conv2d(4, 5, 2, stride=2), nn.Conv2d(5, 6, 3, padding=1), nn.Conv2d(6, 2, 1)
     )
-    assert patch_numbers(network, (3, 8, 8)) == 6 * 6 * 27 + 3 * 3 * 16  # neither padded nor of single pixels
-    assert patch_numbers(MLP((6, 5, 3)), (6,)) == 0
+    without = activation_numbers(network, (3, 8, 8))
+    rows = 6 * 6 * 27 + 3 * 3 * 16  # of those that are neither padded nor of single pixels
+    assert activation_numbers(network, (3, 8, 8), patches=True) == without + rows
+    assert activation_numbers(network, (3, 8, 8)) == without
+    assert activation_numbers(MLP((6, 5, 3)), (6,), patches=True) == activation_numbers(MLP((6, 5, 3)), (6,))

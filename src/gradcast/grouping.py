@@ -41,9 +41,7 @@ def replica_bytes(setting: Setting, stream: Tasks, place: Place) -> int:
     if setting.schedule is not None:
         images = max(images, AT_ONCE[place.device.type] // 2)  # an evaluation holds a few layers, no more
         copies += 4 + len(stream.tasks)  # the best epoch, the task's beginning, modules of every task
-    numbers = activation_numbers(made, stream.shape)
-    if place.device.type == "cuda":
-        numbers += patch_numbers(made, stream.shape)
+    numbers = activation_numbers(made, stream.shape, patches=place.device.type == "cuda")
     activations = 5 * images * numbers * inner // 4  # and the gradient under way
     if isinstance(setting.signal, ContrastiveSpec):
         activations += 5 * unlabelled**2 * wide  # similarities of all views
@@ -68,10 +66,13 @@ def recalled_images(learner: LearnerSpec, past: int, batch: int) -> tuple[int, i
             return 0, 0
 
 
-def activation_numbers(network: nn.Module, shape: Sequence[int]) -> int:
-    """How many numbers one image leaves behind for the backward pass."""
+def activation_numbers(network: nn.Module, shape: Sequence[int], *, patches: bool = False) -> int:
+    """How many numbers one image leaves behind for the backward pass.
+
+    ``patches``: with the rows that convolutions as products make (see ``passes/patches.py``).
+    """
     seen: dict[int, int] = {}
-    images = 2
+    images, rows = 2, 0
 
     kept: list[Tensor] = []  # so that no address is used twice
 
@@ -82,6 +83,12 @@ def activation_numbers(network: nn.Module, shape: Sequence[int]) -> int:
             seen[bare.data_ptr()] = bare.numel() // images
         return bare
 
+    def count(layer: nn.Module, _: object, y: Tensor) -> None:
+        nonlocal rows
+        if isinstance(layer, nn.Conv2d) and layer.padding == (0, 0) and layer.kernel_size != (1, 1):
+            rows += y[0, 0].numel() * layer.weight[0].numel()
+
+    hooks = [module.register_forward_hook(count) for module in network.modules()] if patches else []
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda bare: bare):
         try:
             network.train()(torch.zeros(images, *shape))
@@ -90,21 +97,6 @@ def activation_numbers(network: nn.Module, shape: Sequence[int]) -> int:
                 f"the network {type(network).__name__} fails in training mode on images of shape {tuple(shape)} "
                 f"({told(error)}); change it, or stream.size and stream.colour"
             ) from None
-    return sum(seen.values())
-
-
-def patch_numbers(network: nn.Module, shape: Sequence[int]) -> int:
-    """The same for what convolutions as products lay out in rows (see ``passes/patches.py``)."""
-    total = 0
-
-    def count(layer: nn.Module, _: object, y: Tensor) -> None:
-        nonlocal total
-        if isinstance(layer, nn.Conv2d) and layer.padding == (0, 0) and layer.kernel_size != (1, 1):
-            total += y[0, 0].numel() * layer.weight[0].numel()
-
-    hooks = [module.register_forward_hook(count) for module in network.modules()]
-    with torch.no_grad():
-        network.eval()(torch.zeros(1, *shape))
     for hook in hooks:
         hook.remove()
-    return total
+    return sum(seen.values()) + rows

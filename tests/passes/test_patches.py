@@ -13,7 +13,9 @@ PLAIN: Options = ((1, 1), (0, 0), (1, 1), 1)
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"bias": False}, {"stride": 2}, {"stride": (1, 2), "kernel_size": (2, 4)}], ids=str
+    "options",
+    [{}, {"bias": False}, {"stride": 2}, {"stride": (1, 2), "kernel_size": (2, 4)}, {"stride": 2, "kernel_size": 1}],
+    ids=str,
 )
 def test_products_of_patches_equal_each_pass_alone(options: dict[str, Any]) -> None:
     settings = {"kernel_size": 3, **options}
@@ -44,6 +46,13 @@ def test_they_pay_for_several_passes_on_a_gpu_without_padding() -> None:
         assert not pay(x, filters, ((1, 1), (1, 1), (1, 1), 1))
         assert not pay(x, filters, ((1, 1), (0, 0), (2, 2), 1))
         assert not pay(x, filters, ((1, 1), (0, 0), (1, 1), 2))
+
+
+def test_filters_of_one_pixel_are_products_everywhere() -> None:
+    x, filters = torch.rand(2, 3, 4, 4), torch.rand(1, 1, 5, 3, 1, 1)
+    assert pay(x, filters, PLAIN)
+    assert not pay(x, filters, ((1, 1), (1, 1), (1, 1), 1))
+    assert not pay(x, filters, ((1, 1), (0, 0), (1, 1), 3))
 
 
 @pytest.mark.parametrize(("images", "fits"), [(LARGEST // (9 * 4), True), (LARGEST // (9 * 4) + 1, False)])

@@ -25,13 +25,12 @@ from gradcast.semi.schedule import Schedule
 from gradcast.semi.signalled import Signalled
 from gradcast.semi.step import SemiStep
 from gradcast.signals.pseudo_labels import PseudoLabels
-from tests.helpers import flat
+from tests.helpers import flat, needs_gpu
 from tests.semi.scene import images, learner, small_model
 from tests.test_replicas import own_module
 
 COURSE = Schedule(steps=100, lr=0.2, warm_up=3, milestones=(4,), ramp=5)
 SEEDS = [0, 1]
-needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA graphs need a GPU; run the tests on one")
 
 
 def semi(model: Replicas, *, mixed: bool = True, predicted: bool = False) -> SemiStep:

@@ -168,20 +168,11 @@ class Folding(TorchFunctionMode):
         if isinstance(padding, str):
             raise UnfoldableError("conv2d with padding by name")
         options = (_pair(stride), _pair(padding), _pair(dilation), groups)
-        if weight.shape[-2:] == (1, 1) and options[1] == (0, 0) and groups == 1:
-            return self._pointwise(x, weight, bias, options[0])
         filters = self.stacked[self.names[id(weight)]]
         if patches.pay(x, filters, options):
             return patches.convolved(x, filters, self._of(bias), options[0])
         folded: Tensor = Convolution.apply(x, filters, self._of(bias), options)  # type: ignore[no-untyped-call]
         return folded
-
-    def _pointwise(self, x: Tensor, weight: Tensor, bias: Tensor | None, stride: tuple[int, int]) -> Tensor:
-        """A 1x1 convolution is a linear layer of pixels, whose channels lie side by side."""
-        pixels = x[:, :, :: stride[0], :: stride[1]].permute(0, 2, 3, 1)
-        filters = self.stacked[self.names[id(weight)]].flatten(3)
-        folded: Tensor = Linear.apply(pixels, filters, self._of(bias))  # type: ignore[no-untyped-call]
-        return folded.permute(0, 3, 1, 2)
 
     def _scaled(self, x: Tensor, scale: Tensor) -> Tensor:
         return _multiplied(x, self.stacked[self.names[id(scale)]])

@@ -17,10 +17,13 @@ LARGEST = 1 << 27  # numbers in rows, half a gigabyte of them: larger convolutio
 
 
 def pay(x: Float[Tensor, "n c h w"], filters: Float[Tensor, "r k o c kh kw"], options: Options) -> bool:
-    """On a GPU, for several passes through filters without padding; for others there are kernels."""
+    """Always for filters of one pixel, which need no copy; else on a GPU, for several passes without padding."""
     stride, padding, dilation, groups = options
-    plain = padding == (0, 0) and dilation == (1, 1) and groups == 1
-    if not x.is_cuda or not plain or filters.shape[0] * filters.shape[1] == 1:
+    if padding != (0, 0) or groups != 1:
+        return False
+    if filters.shape[4:] == (1, 1):
+        return True
+    if not x.is_cuda or dilation != (1, 1) or filters.shape[0] * filters.shape[1] == 1:
         return False
     sides = zip(x.shape[2:], filters.shape[4:], stride, strict=True)
     places = [(side - kernel) // step + 1 for side, kernel, step in sides]
@@ -35,8 +38,11 @@ def convolved(
 ) -> Float[Tensor, "n o h2 w2"]:
     """The same as ``Convolution`` without padding; channels of a pixel lie side by side, and stay so."""
     windows: Any = x.permute(0, 2, 3, 1)
-    for axis in (0, 1):
-        windows = windows.unfold(axis + 1, filters.shape[4 + axis], stride[axis])
+    if filters.shape[4:] == (1, 1):
+        windows = windows[:, :: stride[0], :: stride[1], :, None, None]
+    else:
+        for axis in (0, 1):
+            windows = windows.unfold(axis + 1, filters.shape[4 + axis], stride[axis])
     rows = windows.permute(0, 1, 2, 4, 5, 3).flatten(3)
     flat = filters.permute(0, 1, 2, 4, 5, 3).flatten(3)
     found: Tensor = Linear.apply(rows, flat, bias)  # type: ignore[no-untyped-call]
