@@ -10,12 +10,22 @@ from torch import Tensor
 
 from gradcast.gradients.cone import project, solve
 
+CIRCLES = [(240, 3, 4), (1971, 6, 3), (1881, 8, 2), (5652, 3, 4)]  # seed, tasks, repeats
+
 
 def programme(seed: int, tasks: int, size: int = 40) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(seed)
     rows = torch.randn(tasks, size, generator=generator, dtype=torch.float64)
     lengths = 10 ** (4 * torch.rand(tasks, 1, generator=generator, dtype=torch.float64) - 2)
     return rows * lengths, torch.randn(size, generator=generator, dtype=torch.float64)
+
+
+def with_repeats(seed: int, tasks: int, repeats: int) -> tuple[Tensor, Tensor]:
+    """A programme with copies of rows, their sum, and a row of zeros."""
+    rows, g = programme(seed, tasks)
+    copies = rows[torch.arange(repeats) % tasks] * torch.linspace(1, 2, repeats, dtype=torch.float64).unsqueeze(1)
+    rows = torch.cat([rows, copies, rows.sum(0, keepdim=True), torch.zeros(1, rows.shape[1], dtype=torch.float64)])
+    return (rows @ rows.T)[None], (rows @ g)[None]
 
 
 def kkt(gram: Tensor, inner: Tensor, margin: Tensor | float, v: Tensor) -> float:
@@ -59,11 +69,14 @@ def test_one_task_without_margin_is_the_closed_form() -> None:
 def test_repeated_dependent_and_zero_rows_give_a_valid_solution(
     seed: int, tasks: int, repeats: int, margin: float
 ) -> None:
-    rows, g = programme(seed, tasks)
-    copies = rows[torch.arange(repeats) % tasks] * torch.linspace(1, 2, repeats, dtype=torch.float64).unsqueeze(1)
-    rows = torch.cat([rows, copies, rows.sum(0, keepdim=True), torch.zeros(1, rows.shape[1], dtype=torch.float64)])
-    gram, inner = rows @ rows.T, rows @ g
-    assert kkt(gram[None], inner[None], margin, solve(gram[None], inner[None], margin)) < 1e-11
+    gram, inner = with_repeats(seed, tasks, repeats)
+    assert kkt(gram, inner, margin, solve(gram, inner, margin)) < 1e-11
+
+
+@pytest.mark.parametrize(("seed", "tasks", "repeats"), CIRCLES)
+def test_programmes_that_once_went_round_in_circles(seed: int, tasks: int, repeats: int) -> None:
+    gram, inner = with_repeats(seed, tasks, repeats)
+    assert kkt(gram, inner, 0.0, solve(gram, inner)) < 1e-11
 
 
 def test_more_constraints_than_dimensions() -> None:

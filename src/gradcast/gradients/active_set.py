@@ -48,8 +48,9 @@ def nonnegative(unit, pull, noise, out, size, precision, limit, T: tl.constexpr)
         was_refused = tl.max(refused.to(tl.int32), 0)
         blocked = free & ~(target > 0) & (was_refused == 0)
         was_blocked = tl.max(blocked.to(tl.int32), 0)
-        share = tl.min(tl.where(blocked, u / tl.where(blocked, u - target, 1.0), 1.0), 0)
-        hit = blocked & (u <= share * (u - target))
+        way = tl.where(blocked, u / tl.where(blocked, u - target, 1.0), 1.0)
+        share = tl.min(way, 0)
+        hit = blocked & (way == share)
         moved = tl.where(free & ~hit, u + share * (target - u), 0.0)
         u = tl.where(was_refused == 1, u, moved)
         leaving = hit | refused
@@ -68,7 +69,8 @@ def nonnegative(unit, pull, noise, out, size, precision, limit, T: tl.constexpr)
         if any_left == 1:
             k = tl.argmax(tl.where(candidates, downhill, float("-inf")), 0).to(tl.int32)
             pivot = tl.sum(tl.sum(tl.where((row == k) & (column == k), table, 0.0), 1), 0)
-            if pivot > precision:
+            made_of = tl.sum(tl.sum(tl.where(free[:, None] & (column == k), tl.abs(table), 0.0), 1), 0)
+            if pivot > precision * (1 + made_of):
                 table = _swept(table, k, 1.0, row, column)
                 free = free | (i == k)
                 entering = k

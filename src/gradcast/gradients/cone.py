@@ -102,23 +102,26 @@ def _nonnegative(
     """Minimise 1/2 u' unit u - pull' u over u >= 0; ``noise`` times the machine precision is the error in ``pull``.
 
     Each round solves for the free unknowns. If all are positive the best fixed one is freed, else the first to reach
-    zero on the way is fixed. An unknown that would leave zero downwards (rounding, a repeated row) is barred until
-    another one has moved.
+    zero on the way is fixed. An unknown that would leave zero downwards (rounding), or whose row lies in the span of
+    those of the free ones (a repeated row), is barred until another one has moved.
     """
     u = torch.zeros_like(pull)
     free = torch.zeros_like(pull, dtype=torch.bool)
     entering, barred = free.clone(), free.clone()
     active = torch.ones(len(pull), 1, dtype=torch.bool, device=pull.device)
     for _ in range(rounds):
-        target = _solve_free(unit, pull, free)
-        refused = entering & ~(target > 0)
+        target, spread = _solve_free(unit, torch.stack([pull, entering.to(pull.dtype)], -1), free).unbind(-1)
+        # a column of the inverse: one over the row's squared distance from that span, times what it is made of there
+        apart = spread.abs().sum(-1, keepdim=True) * precision < 1
+        refused = entering & ~((target > 0) & apart)
         was_refused = refused.any(-1, keepdim=True)
         blocked = free & ~(target > 0) & ~was_refused
         was_blocked = blocked.any(-1, keepdim=True)
 
-        share = torch.where(blocked, u / (u - target), 1.0).amin(-1, keepdim=True)
+        way = torch.where(blocked, u / (u - target), 1.0)  # until it reaches zero, as a share of the whole
+        share = way.amin(-1, keepdim=True)
         moved = torch.where(free, u + share * (target - u), 0.0)
-        hit = blocked & (u <= share * (u - target))
+        hit = blocked & (way == share)
         u = torch.where(active & ~was_refused, torch.where(hit, 0.0, moved), u)
         free = torch.where(active, free & ~hit & ~refused, free)
         barred = torch.where(was_refused, barred | refused, False)
@@ -132,17 +135,18 @@ def _nonnegative(
         active = active & (was_blocked | candidates.any(-1, keepdim=True))
         if not active.any():
             residual = pull - (unit @ u.unsqueeze(-1)).squeeze(-1)
-            return (u + _solve_free(unit, residual, free)).clamp_min(0)  # one refinement: errors of the last solve
+            left = _solve_free(unit, residual.unsqueeze(-1), free).squeeze(-1)
+            return (u + left).clamp_min(0)  # one refinement: errors of the last solve
     raise GradcastError(
         "the projection's programme found no solution; set learner.qp_eps to 1e-3 to make it strictly convex"
     )
 
 
 def _solve_free(
-    unit: Float[Tensor, "n t t"], right: Float[Tensor, "n t"], free: Bool[Tensor, "n t"]
-) -> Float[Tensor, "n t"]:
+    unit: Float[Tensor, "n t t"], right: Float[Tensor, "n t m"], free: Bool[Tensor, "n t"]
+) -> Float[Tensor, "n t m"]:
     """Solve for the free unknowns, the others zero; a singular system answers with non-finite numbers."""
     both = free.unsqueeze(-1) & free.unsqueeze(-2)
     system = torch.where(both, unit, torch.diag_embed((~free).to(unit.dtype)))
-    solution: Tensor = torch.linalg.solve_ex(system, torch.where(free, right, 0.0).unsqueeze(-1)).result.squeeze(-1)
+    solution: Tensor = torch.linalg.solve_ex(system, torch.where(free.unsqueeze(-1), right, 0.0)).result
     return solution
