@@ -9,16 +9,18 @@ from torch.overrides import TorchFunctionMode
 from gradcast.networks.norm import NormRelu, batch_norm_relu
 
 
+@pytest.mark.parametrize("leak", [0.0, 0.1])
 @pytest.mark.parametrize("with_skip", [False, True])
-def test_it_is_batch_norm_sum_and_relu(with_skip: bool) -> None:
-    ours, theirs = NormRelu(3).double(), nn.BatchNorm2d(3).double()
+def test_it_is_batch_norm_sum_and_relu(with_skip: bool, leak: float) -> None:
+    ours, theirs = NormRelu(3, leak=leak).double(), nn.BatchNorm2d(3).double()
     nn.init.normal_(theirs.weight)
     nn.init.normal_(theirs.bias)
     ours.load_state_dict(theirs.state_dict())
     for training in (True, True, False):
         x, skip = torch.randn(2, 4, 3, 5, 5, dtype=torch.float64)
         norm = theirs.train(training)(x)
-        expected = (norm + skip if with_skip else norm).clamp_min(0)
+        expected = norm + skip if with_skip else norm
+        expected = expected.clamp_min(0) + leak * expected.clamp_max(0)
         torch.testing.assert_close(ours.train(training)(x, skip if with_skip else None), expected)
     torch.testing.assert_close(ours.state_dict(), theirs.state_dict())
     assert ours.num_batches_tracked == 2
@@ -45,7 +47,7 @@ class Taking(TorchFunctionMode):
 
 
 def test_a_function_mode_may_take_it_over() -> None:
-    layer, x, skip = NormRelu(3, eps=0.5, momentum=0.25), torch.randn(4, 3, 5, 5), torch.randn(4, 3, 5, 5)
+    layer, x, skip = NormRelu(3, leak=0.125, eps=0.5, momentum=0.25), torch.randn(4, 3, 5, 5), torch.randn(4, 3, 5, 5)
     with Taking() as mode:
         found: Tensor = layer(x, skip)
     assert found.shape == ()
@@ -54,4 +56,4 @@ def test_a_function_mode_may_take_it_over() -> None:
     assert all(mine is theirs for mine, theirs in zip(tensors, expected, strict=True))
     assert options.pop("weight") is layer.weight
     assert options.pop("bias") is layer.bias
-    assert options == {"training": True, "momentum": 0.25, "eps": 0.5}
+    assert options == {"training": True, "momentum": 0.25, "eps": 0.5, "leak": 0.125}

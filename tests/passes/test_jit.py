@@ -44,15 +44,16 @@ def test_finished_moments_are_mean_variance_scale_and_shift() -> None:
     assert not torch.equal(found[:, 0], found[:, 1])
 
 
-@pytest.mark.parametrize(("gate", "recompute"), [(False, False), (True, False), (False, True)])
-def test_sums_are_of_slopes_behind_the_relu(gate: bool, recompute: bool) -> None:
+@pytest.mark.parametrize("leak", [0.0, 0.25, 1.0])
+@pytest.mark.parametrize("gate", [False, True])
+def test_sums_are_of_slopes_behind_the_relu(gate: bool, leak: float) -> None:
     x, dy, y, mean = images(), single(GROUPS, LENGTH, C, seed=1), single(GROUPS, LENGTH, C, seed=2), images().mean(1)
     scale, shift = single(GROUPS, C, seed=3), single(GROUPS, C, seed=4)
     gated, out = unwritten(GROUPS, LENGTH, C), unwritten(GROUPS, PARTS, 2, C)
     arguments = (x, dy, y, gated, mean, scale, shift, out, LENGTH, CHUNK)
-    jit.sums[(GROUPS, PARTS)](*arguments, **SIZES, BL=4, GATE=gate, RECOMPUTE=recompute)
+    jit.sums[(GROUPS, PARTS)](*arguments, **SIZES, BL=4, GATE=gate, LEAK=leak)
     before = y if gate else x * scale.unsqueeze(1) + shift.unsqueeze(1)
-    slopes = torch.where(before > 0, dy, 0) if gate or recompute else dy
+    slopes = torch.where(before > 0, dy, leak * dy)
     torch.testing.assert_close(out, in_parts(slopes, slopes * (x - mean.unsqueeze(1))), rtol=1e-5, atol=1e-5)
     assert torch.equal(gated, slopes) if gate else gated.isnan().all()
 

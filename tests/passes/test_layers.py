@@ -4,9 +4,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.nn.functional import conv2d
 
+from gradcast.passes import kernels
+from gradcast.passes.kernels import Options
 from gradcast.passes.layers import Convolution, Linear, pieces, summed_products
-from tests.passes.reference import images, modules, numbers, one_by_one, together
+from tests.helpers import needs_gpu
+from tests.passes.reference import images, modules, numbers, one_by_one, single, together
 
 
 def linear(module: nn.Module, weights: dict[str, Tensor], buffers: dict[str, Tensor], x: Tensor) -> Tensor:
@@ -74,3 +78,50 @@ def test_images_of_another_type_leave_weight_gradients_in_the_weights_type(
     assert (y.dtype, weight.grad.dtype) == (torch.bfloat16, torch.float32)
     exact = function.apply(numbers(*size).float(), weight, None, *options)
     torch.testing.assert_close(y.float(), exact, rtol=0.05, atol=0.1)
+
+
+SHAPES = pytest.mark.parametrize(
+    ("options", "size"),
+    [
+        (((1, 1), (1, 1), (1, 1), 1), (3, 3)),
+        (((1, 1), (0, 0), (1, 1), 1), (3, 3)),
+        (((1, 1), (2, 1), (1, 2), 1), (5, 3)),
+        (((1, 1), (1, 0), (1, 1), 1), (1, 1)),  # padding that no filter reaches
+        (((2, 1), (1, 1), (1, 1), 1), (3, 3)),
+    ],
+)
+
+
+@SHAPES
+def test_input_gradients_are_convolutions_with_mirrored_filters(
+    options: Options, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def written(x: Tensor, filters: Tensor, options: Options) -> Tensor:
+        return torch.cat([conv2d(x, own, None, *options) for x, own in zip(x.chunk(2), filters, strict=True)])
+
+    x, weight = single(8, 3, 7, 6).requires_grad_(), single(2, 1, 5, 3, *size, seed=1).requires_grad_()
+    y = Convolution.apply(x, weight, None, options)
+    dy = single(*y.shape, seed=2)
+    expected = torch.autograd.grad(y, [x, weight], dy)
+    monkeypatch.setattr(kernels, "writes", lambda *_: True)
+    monkeypatch.setattr(kernels, "written", written)
+    again = Convolution.apply(x, weight, None, options)
+    torch.testing.assert_close(again, y)
+    torch.testing.assert_close(torch.autograd.grad(again, [x, weight], dy), expected)
+
+
+@needs_gpu
+@SHAPES
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_library_writes_convolutions_of_all_replicas_side_by_side(
+    options: Options, size: tuple[int, int], dtype: torch.dtype
+) -> None:
+    x = single(8, 3, 7, 6).to("cuda", dtype).contiguous(memory_format=torch.channels_last)
+    filters = single(2, 5, 3, *size, seed=1).to("cuda", dtype)
+    assert kernels.writes(x, filters)
+    assert not kernels.writes(x, filters[:1])
+    assert not kernels.writes(x.cpu(), filters)
+    expected = [conv2d(images, own, None, *options) for images, own in zip(x.chunk(2), filters, strict=True)]
+    found = kernels.written(x, filters, options)
+    torch.testing.assert_close(found, torch.cat(expected))
+    assert found.is_contiguous(memory_format=torch.channels_last)

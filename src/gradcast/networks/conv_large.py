@@ -3,6 +3,8 @@
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from gradcast.networks.norm import NormRelu
+
 
 class ConvLarge(nn.Module):
     """Nine convolutions in three stages, mean over what is left, one linear layer; images of 12x12 or more.
@@ -33,4 +35,4 @@ class ConvLarge(nn.Module):
 
 def _layer(inputs: int, outputs: int, *, kernel: int = 3, padding: int = 1) -> list[nn.Module]:
     convolution = nn.Conv2d(inputs, outputs, kernel, padding=padding, bias=False)
-    return [convolution, nn.BatchNorm2d(outputs), nn.LeakyReLU(0.1)]
+    return [convolution, NormRelu(outputs, leak=0.1)]

@@ -1,12 +1,19 @@
-"""BatchNorm and the ReLU after it as one layer, so that a pass may compute both at once."""
+"""BatchNorm and the (leaky) ReLU after it as one layer, so that a pass may compute both at once."""
 
 from torch import Tensor, nn
-from torch.nn.functional import batch_norm, relu
+from torch.nn.functional import batch_norm, leaky_relu
 from torch.overrides import handle_torch_function, has_torch_function
 
 
 class NormRelu(nn.BatchNorm2d):
-    """``relu(norm(x) + skip)``; weights and statistics are those of ``nn.BatchNorm2d``."""
+    """``relu(norm(x) + skip)``; weights and statistics are those of ``nn.BatchNorm2d``.
+
+    ``leak`` is the share of a negative number that comes through.
+    """
+
+    def __init__(self, channels: int, *, leak: float = 0.0, eps: float = 1e-5, momentum: float = 0.1) -> None:
+        super().__init__(channels, eps=eps, momentum=momentum)
+        self.leak = leak
 
     def forward(self, x: Tensor, skip: Tensor | None = None) -> Tensor:
         """``skip`` is what a residual block adds before the ReLU."""
@@ -16,7 +23,7 @@ class NormRelu(nn.BatchNorm2d):
         assert momentum is not None
         if self.training and self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
-        return batch_norm_relu(x, skip, mean, var, self.weight, self.bias, self.training, momentum, self.eps)
+        return batch_norm_relu(x, skip, mean, var, self.weight, self.bias, self.training, momentum, self.eps, self.leak)
 
 
 def batch_norm_relu(
@@ -29,8 +36,9 @@ def batch_norm_relu(
     training: bool,
     momentum: float,
     eps: float,
+    leak: float,
 ) -> Tensor:
-    """``torch.nn.functional.batch_norm``, plus ``skip``, and ReLU; open to overriding like torch's own functions."""
+    """Torch's ``batch_norm``, plus ``skip``, and leaky ReLU; open to overriding like torch's own functions."""
     if has_torch_function((x, weight)):
         taken: Tensor = handle_torch_function(  # in torch's own order: tensors it looks at, then arguments
             batch_norm_relu,
@@ -44,7 +52,8 @@ def batch_norm_relu(
             training=training,
             momentum=momentum,
             eps=eps,
+            leak=leak,
         )
         return taken
     y = batch_norm(x, mean, var, weight, bias, training, momentum, eps)
-    return relu(y if skip is None else y + skip)
+    return leaky_relu(y if skip is None else y + skip, leak)

@@ -188,10 +188,10 @@ class Folding(TorchFunctionMode):
         return self.noise.dropped(x, p, channels=channels) if training and p > 0 else x
 
     def _batch_norm(self, x: Tensor, mean: Tensor | None, var: Tensor | None, **options: Any) -> Tensor:
-        return self._norm(x, None, mean, var, **options, relu=False)
+        return self._norm(x, None, mean, var, **options)
 
     def _batch_norm_relu(self, x: Tensor, skip: Tensor | None, mean: Tensor, var: Tensor, **options: Any) -> Tensor:
-        return self._norm(x, skip, mean, var, **options, relu=True)
+        return self._norm(x, skip, mean, var, **options)
 
     def _norm(
         self,
@@ -205,14 +205,14 @@ class Folding(TorchFunctionMode):
         training: bool = False,
         momentum: float = 0.1,
         eps: float = 1e-5,
-        relu: bool,
+        leak: float = 1.0,
     ) -> Tensor:
         weight, bias, mean, var = (self._of(own) for own in (weight, bias, mean, var))
         if weight is None or bias is None or mean is None or var is None:
             raise UnfoldableError("batch_norm without weights or running statistics")
         if not training:
-            return normalised(x, mean, var, weight, bias, skip, eps, relu=relu)
-        y, seen_mean, seen_var = norm_relu(x, weight, bias, skip, eps, relu=relu)
+            return normalised(x, mean, var, weight, bias, skip, eps, leak)
+        y, seen_mean, seen_var = norm_relu(x, weight, bias, skip, eps, leak)
         count = x.numel() // seen_mean.numel()
         fold_in(mean, var, seen_mean, seen_var, momentum, count / (count - 1))
         return y

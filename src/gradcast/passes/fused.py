@@ -1,4 +1,4 @@
-"""BatchNorm, sum and ReLU as four kernels: moments and output forward, sums and input gradient backward."""
+"""BatchNorm, sum and leaky ReLU as four kernels: moments and output forward, sums and input gradient backward."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ class FusedNormRelu(Function):
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, skip: Tensor | None, eps: float, relu: bool
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, skip: Tensor | None, eps: float, leak: float
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Output, mean and variance."""
         (replicas, passes, channels), groups = weight.shape, weight.shape[0] * weight.shape[1]
@@ -39,40 +39,94 @@ class FusedNormRelu(Function):
             x, sums, weight, bias, mean, var, rstd, scale, shift, length, eps, parts, passes,
             weight.stride(0), bias.stride(0), **sizes,
         )  # fmt: skip
-        skip = None if skip is None else skip.contiguous(memory_format=torch.channels_last)
-        y = torch.empty_like(x)
-        size = length * channels
-        jit().affine[(groups, -(-size // BLOCK))](x, scale, shift, skip, y, size, C=channels, RELU=relu, BLOCK=BLOCK)
-        ctx.save_for_backward(x, y if relu and skip is not None else None, mean, rstd, scale, shift)
-        ctx.relu, ctx.with_skip = relu, skip is not None
+        y = _applied(x, scale, shift, skip, leak)
+        ctx.save_for_backward(x, _gate(y, skip, leak), mean, rstd, scale, shift)
+        ctx.leak, ctx.with_skip = leak, skip is not None
         ctx.mark_non_differentiable(mean, var)
         return y, mean, var
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-        """Where a sum came in, the gated gradient is written out: it is the gradient of the other summand too."""
-        x, y, mean, rstd, scale, shift = ctx.saved_tensors
-        dy = dy.contiguous(memory_format=torch.channels_last)
-        groups, channels = mean.shape[0] * mean.shape[1], mean.shape[2]
-        length = x.numel() // mean.numel()
-        gated = torch.empty_like(dy) if y is not None else dy
-        recompute = ctx.relu and y is None
-        sizes, blocks = _blocks(channels)
-        parts = _parts(length, groups, channels)
-        sums = x.new_empty(groups, parts, 2, channels, dtype=torch.float32)
-        jit().sums[(groups, parts, blocks)](
-            x, dy, y, gated, mean, scale, shift, sums, length, _chunk(length, parts), **sizes,
-            BL=LENGTH, GATE=y is not None, RECOMPUTE=recompute,
-        )  # fmt: skip
+        """Through the statistics every image's gradient depends on all images of its pass."""
+        x, gate, mean, rstd, scale, shift = ctx.saved_tensors
+        gated, sums, leak = _summed(x, dy, gate, mean, scale, shift, ctx.leak)
+        groups, parts, channels, length = *sums.shape[:2], sums.shape[3], x.numel() // mean.numel()
         dweight, dbias, slope, level = x.new_empty(4, *mean.shape, dtype=torch.float32).unbind()
+        sizes, blocks = _blocks(channels)
         jit().finish_sums[(groups, blocks)](
             sums, mean, rstd, scale, dweight, dbias, slope, level, length, parts, **sizes
         )
-        dx, size = torch.empty_like(x), length * channels
-        jit().blend[(groups, -(-size // BLOCK))](
-            x, gated, scale, shift, slope, level, dx, size, C=channels, RECOMPUTE=recompute, BLOCK=BLOCK
-        )
+        dx = _blended(x, gated, scale, shift, slope, level, leak)
         return dx, dweight, dbias, gated if ctx.with_skip else None, None, None
+
+
+class FusedAffineRelu(Function):
+    """``relu(x * scale + shift + skip)``, scale and shift of each pass ``[R, K, C]``: BatchNorm by given statistics."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, scale: Tensor, shift: Tensor, skip: Tensor | None, leak: float) -> Tensor:
+        """One kernel."""
+        scale, shift = scale.contiguous(), shift.contiguous()
+        y = _applied(x, scale, shift, skip, leak)
+        ctx.save_for_backward(x, _gate(y, skip, leak), scale, shift)
+        ctx.leak, ctx.with_skip = leak, skip is not None
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
+        """Every image's gradient is its own."""
+        x, gate, scale, shift = ctx.saved_tensors
+        zero = torch.zeros_like(scale)
+        gated, sums, leak = _summed(x, dy, gate, zero, scale, shift, ctx.leak)
+        dshift, dscale = (total.view_as(scale) for total in sums.sum(1).unbind(1))
+        dx = _blended(x, gated, scale, shift, zero, zero, leak) if ctx.needs_input_grad[0] else None
+        return dx, dscale, dshift, gated if ctx.with_skip else None, None
+
+
+def _applied(x: Tensor, scale: Tensor, shift: Tensor, skip: Tensor | None, leak: float) -> Tensor:
+    skip = None if skip is None else skip.contiguous(memory_format=torch.channels_last)
+    y, (groups, size) = torch.empty_like(x), _sizes(x, scale)
+    grid = (groups, -(-size // BLOCK))
+    jit().affine[grid](x, scale, shift, skip, y, size, C=scale.shape[2], LEAK=leak, BLOCK=BLOCK)
+    return y
+
+
+def _gate(y: Tensor, skip: Tensor | None, leak: float) -> Tensor | None:
+    """What ReLU's gate is read from on the way back, where it depends on more than the input."""
+    return y if leak != 1 and skip is not None else None
+
+
+def _summed(
+    x: Tensor, dy: Tensor, gate: Tensor | None, centre: Tensor, scale: Tensor, shift: Tensor, leak: float
+) -> tuple[Tensor, Tensor, float]:
+    """The gated gradient, sums of it and of it times ``x - centre``, and the leak of a gate it still has to pass.
+
+    Where a sum came in, it is written out: it is the gradient of the other summand too.
+    """
+    dy = dy.contiguous(memory_format=torch.channels_last)
+    gated = dy if gate is None else torch.empty_like(dy)
+    (groups, size), channels = _sizes(x, scale), scale.shape[2]
+    length = size // channels
+    parts, (sizes, blocks) = _parts(length, groups, channels), _blocks(channels)
+    sums = x.new_empty(groups, parts, 2, channels, dtype=torch.float32)
+    jit().sums[(groups, parts, blocks)](
+        x, dy, gate, gated, centre, scale, shift, sums, length, _chunk(length, parts), **sizes,
+        BL=LENGTH, GATE=gate is not None, LEAK=leak,
+    )  # fmt: skip
+    return gated, sums, leak if gate is None else 1.0
+
+
+def _blended(x: Tensor, dy: Tensor, scale: Tensor, shift: Tensor, slope: Tensor, level: Tensor, leak: float) -> Tensor:
+    dx, (groups, size) = torch.empty_like(x), _sizes(x, scale)
+    grid = (groups, -(-size // BLOCK))
+    jit().blend[grid](x, dy, scale, shift, slope, level, dx, size, C=scale.shape[2], LEAK=leak, BLOCK=BLOCK)
+    return dx
+
+
+def _sizes(x: Tensor, scale: Tensor) -> tuple[int, int]:
+    """How many passes there are, and how many numbers each has."""
+    groups = scale.shape[0] * scale.shape[1]
+    return groups, x.numel() // groups
 
 
 def fold_in(mean: Tensor, var: Tensor, seen_mean: Tensor, seen_var: Tensor, momentum: float, unbias: float) -> None:

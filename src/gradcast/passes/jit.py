@@ -167,8 +167,8 @@ def fold(running_mean, running_var, mean, var, passes, momentum, unbias, C, BC: 
 
 
 @triton.jit
-def affine(x, scale, shift, skip, y, size, C: tl.constexpr, RELU: tl.constexpr, BLOCK: tl.constexpr):
-    """``y = x * scale + shift (+ skip)``, then ReLU where asked for."""
+def affine(x, scale, shift, skip, y, size, C: tl.constexpr, LEAK: tl.constexpr, BLOCK: tl.constexpr):
+    """``y = x * scale + shift (+ skip)``, of which ReLU leaves a share where it is negative: all, if that is 1."""
     group = tl.program_id(0).to(tl.int64)
     i = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     at = group * C + i % C
@@ -176,17 +176,20 @@ def affine(x, scale, shift, skip, y, size, C: tl.constexpr, RELU: tl.constexpr, 
     value = value * tl.load(scale + at) + tl.load(shift + at)
     if skip is not None:
         value += tl.load(skip + group * size + i, mask=i < size).to(tl.float32)
-    if RELU:
-        value = tl.maximum(value, 0.0)
+    if LEAK != 1.0:
+        value = tl.where(value > 0, value, LEAK * value)
     tl.store(y + group * size + i, value.to(y.dtype.element_ty), mask=i < size)
 
 
 @triton.jit(do_not_specialize=["length", "chunk"])
 def sums(
     x, dy, y, gated, mean, scale, shift, out, length, chunk,
-    C: tl.constexpr, BC: tl.constexpr, BL: tl.constexpr, GATE: tl.constexpr, RECOMPUTE: tl.constexpr,
+    C: tl.constexpr, BC: tl.constexpr, BL: tl.constexpr, GATE: tl.constexpr, LEAK: tl.constexpr,
 ):  # fmt: skip
-    """Sums of dy and of dy (x - mean) for one part of a pass, dy gated by ReLU; GATE writes the gated dy out."""
+    """Sums of dy and of dy (x - mean) for one part of a pass, dy gated by ReLU; GATE writes the gated dy out.
+
+    Without GATE, ReLU's input is computed again.
+    """
     group = tl.program_id(0).to(tl.int64)
     part = tl.program_id(1)
     c = tl.program_id(2) * BC + tl.arange(0, BC)
@@ -203,10 +206,10 @@ def sums(
         slope = tl.load(dy + at, mask=mask, other=0.0).to(tl.float32)
         value = tl.load(x + at, mask=mask, other=0.0).to(tl.float32)
         if GATE:
-            slope = tl.where(tl.load(y + at, mask=mask, other=0.0) > 0, slope, 0.0)
+            slope = tl.where(tl.load(y + at, mask=mask, other=0.0) > 0, slope, LEAK * slope)
             tl.store(gated + at, slope.to(gated.dtype.element_ty), mask=mask)
-        if RECOMPUTE:
-            slope = tl.where(value * a[None, :] + b[None, :] > 0, slope, 0.0)
+        elif LEAK != 1.0:
+            slope = tl.where(value * a[None, :] + b[None, :] > 0, slope, LEAK * slope)
         first += slope
         second += slope * (value - centre[None, :])
     at = (group * tl.num_programs(1) + part) * 2 * C + c
@@ -234,16 +237,16 @@ def finish_sums(
 
 @triton.jit
 def blend(
-    x, dy, scale, shift, slope, level, dx, size, C: tl.constexpr, RECOMPUTE: tl.constexpr, BLOCK: tl.constexpr
+    x, dy, scale, shift, slope, level, dx, size, C: tl.constexpr, LEAK: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip
-    """``dx = dy * scale + x * slope + level``, dy gated by ReLU where asked for."""
+    """``dx = dy * scale + x * slope + level``, dy gated by a ReLU whose input is computed again; 1 for none."""
     group = tl.program_id(0).to(tl.int64)
     i = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     at = group * C + i % C
     value = tl.load(x + group * size + i, mask=i < size).to(tl.float32)
     gradient = tl.load(dy + group * size + i, mask=i < size).to(tl.float32)
     a = tl.load(scale + at)
-    if RECOMPUTE:
-        gradient = tl.where(value * a + tl.load(shift + at) > 0, gradient, 0.0)
+    if LEAK != 1.0:
+        gradient = tl.where(value * a + tl.load(shift + at) > 0, gradient, LEAK * gradient)
     value = gradient * a + value * tl.load(slope + at) + tl.load(level + at)
     tl.store(dx + group * size + i, value.to(dx.dtype.element_ty), mask=i < size)

@@ -7,6 +7,7 @@ from typing import Literal
 
 import torch
 from torch import Tensor
+from torch.backends import cudnn
 from torch.nn.functional import conv2d
 from torch.nn.grad import conv2d_weight
 
@@ -113,7 +114,7 @@ def agree(
 
 def rounded(x: Tensor) -> bool:
     """Whether products of these numbers may use tensor cores."""
-    return x.dtype == torch.bfloat16 or torch.backends.cudnn.allow_tf32
+    return x.dtype == torch.bfloat16 or cudnn.allow_tf32
 
 
 def convolve(x: Tensor, filters: Tensor, *, stride: int) -> Tensor:
@@ -130,6 +131,26 @@ def convolve(x: Tensor, filters: Tensor, *, stride: int) -> Tensor:
         x, runs, y, pixels, H=x.shape[2], W=x.shape[3], C=channels, HO=height, WO=width, O=outputs,
         STRIDE=stride, **block, PRECISION="tf32", num_warps=8 if outputs <= 32 else 4, num_stages=2,
     )  # fmt: skip
+    return y
+
+
+def writes(x: Tensor, filters: Tensor) -> bool:
+    """Whether the library can write the convolutions of several replicas side by side."""
+    return len(filters) > 1 and x.is_cuda and torch.version.cuda is not None and cudnn.is_acceptable(x)
+
+
+def written(x: Tensor, filters: Tensor, options: Options) -> Tensor:
+    """``x [R * n, C, H, W]`` with ``filters [R, O, C, h, w]``, by the library, one replica after another."""
+    stride, padding, dilation, groups = options
+    sides = zip(x.shape[2:], filters.shape[3:], stride, padding, dilation, strict=True)
+    places = [(side + 2 * edge - apart * (size - 1) - 1) // step + 1 for side, size, step, edge, apart in sides]
+    shape = (len(x), filters.shape[1], *places)
+    y = torch.empty(shape, dtype=x.dtype, device=x.device, memory_format=torch.channels_last)
+    last = filters.flatten(0, 1).contiguous(memory_format=torch.channels_last).unflatten(0, filters.shape[:2])
+    repeatable = cudnn.deterministic or torch.are_deterministic_algorithms_enabled()
+    how = (padding, stride, dilation, groups, cudnn.benchmark, repeatable, cudnn.allow_tf32)
+    for images, own, out in zip(x.chunk(len(last)), last, y.chunk(len(last)), strict=True):
+        torch.ops.aten.cudnn_convolution.out(images, own, *how, out=out)
     return y
 
 

@@ -78,6 +78,8 @@ class Convolution(Function):
         own = weight[:, 0].to(x.dtype)
         if bias is None and kernels.convolves(x, own, options):
             return kernels.convolve(x, own, stride=options[0][0])
+        if bias is None and kernels.writes(x, own):
+            return kernels.written(x, own, options)
         biases = [None] * len(own) if bias is None else list(bias[:, 0].to(x.dtype))
         shares = zip(x.chunk(len(own)), own, biases, strict=True)
         return _joined([conv2d(images, filters, b, *options) for images, filters, b in shares])
@@ -98,8 +100,20 @@ def _input_gradient(x: Tensor, dy: Tensor, own: Tensor, options: Options) -> Ten
     mirrored = own.flip(-1, -2).transpose(1, 2)
     if options[0] == (1, 1) and kernels.convolves(dy, mirrored, options):
         return kernels.convolve(dy, mirrored, stride=1)
+    back = _way_back(own, options)
+    if back is not None and kernels.writes(dy, mirrored):
+        return kernels.written(dy, mirrored, back)
     shares = zip(x.chunk(len(own)), dy.chunk(len(own)), own, strict=True)
     return _joined([_library(images, d, filters, options, wanted=0) for images, d, filters in shares])
+
+
+def _way_back(own: Tensor, options: Options) -> Options | None:
+    """The input gradient as a convolution with mirrored filters, where it is one: their overhang is its padding."""
+    stride, padding, dilation, groups = options
+    reach = [apart * (size - 1) - edge for size, edge, apart in zip(own.shape[3:], padding, dilation, strict=True)]
+    if stride != (1, 1) or groups != 1 or min(reach) < 0:
+        return None
+    return stride, (reach[0], reach[1]), dilation, groups
 
 
 def _weight_gradients(x: Tensor, dy: Tensor, own: Tensor, options: Options, *, groups: int) -> Tensor:

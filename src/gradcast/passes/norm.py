@@ -1,4 +1,4 @@
-"""BatchNorm with statistics of each pass, and the sum and ReLU that may follow it, in one go."""
+"""BatchNorm with statistics of each pass, and the sum and leaky ReLU that may follow it, in one go."""
 
 from functools import cache
 from typing import Any
@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.autograd import Function
+from torch.nn.functional import leaky_relu, leaky_relu_
 
 from gradcast.passes import fused
 from gradcast.passes.kernels import ready
@@ -15,14 +16,15 @@ Moments = Float[Tensor, "r k c"]
 
 
 class NormRelu(Function):
-    """``relu(batch_norm(x) + skip)`` with one mean and variance a pass; sum and ReLU are optional.
+    """``relu(batch_norm(x) + skip)`` with one mean and variance a pass; the sum is optional.
 
     ``weight`` and ``bias`` are ``[R, K, C]``, and so are the mean and the (biased) variance that come with the output.
+    ``leak`` is the share of negative numbers that ReLU lets through: 0 for an ordinary one, 1 for none.
     """
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, skip: Tensor | None, eps: float, relu: bool
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, skip: Tensor | None, eps: float, leak: float
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Output, mean and variance."""
         groups, y = weight.shape[0] * weight.shape[1], torch.empty_like(x)
@@ -34,9 +36,9 @@ class NormRelu(Function):
             mean.append(centre)
             rstd.append(inverse)
         y = y if skip is None else y.add_(skip)
-        y = y.relu_() if relu else y
-        ctx.save_for_backward(x, y if relu else None, weight, *mean, *rstd)
-        ctx.with_skip, ctx.eps = skip is not None, eps
+        y = y if leak == 1 else leaky_relu_(y, leak)
+        ctx.save_for_backward(x, None if leak == 1 else y, weight, *mean, *rstd)
+        ctx.with_skip, ctx.eps, ctx.leak = skip is not None, eps, leak
         means, var = torch.stack(mean).view_as(weight), torch.stack(rstd).view_as(weight).pow(-2).sub_(eps)
         ctx.mark_non_differentiable(means, var)
         return y, means, var
@@ -45,7 +47,7 @@ class NormRelu(Function):
     def backward(ctx: Any, dy: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         """Through the statistics every image's gradient depends on all images of its pass."""
         x, y, weight, *moments = ctx.saved_tensors
-        dy = dy if y is None else torch.where(y > 0, dy, 0.0)
+        dy = dy if y is None else torch.where(y > 0, dy, ctx.leak * dy)
         groups, dx = len(moments) // 2, torch.empty_like(x)
         mean, rstd = moments[:groups], moments[groups:]
         own = zip(x.chunk(groups), dy.chunk(groups), dx.chunk(groups), weight.flatten(0, 1), mean, rstd, strict=True)
@@ -62,11 +64,11 @@ class NormRelu(Function):
 
 
 def norm_relu(
-    x: Float[Tensor, "n c *s"], weight: Moments, bias: Moments, skip: Tensor | None, eps: float, *, relu: bool
+    x: Float[Tensor, "n c *s"], weight: Moments, bias: Moments, skip: Tensor | None, eps: float, leak: float
 ) -> tuple[Tensor, Moments, Moments]:
     """Output, mean and biased variance of every pass."""
     function = fused.FusedNormRelu if fused.applies_to(x) else NormRelu
-    y, mean, var = function.apply(x, weight, bias, skip, eps, relu)  # type: ignore[no-untyped-call]
+    y, mean, var = function.apply(x, weight, bias, skip, eps, leak)  # type: ignore[no-untyped-call]
     return y, mean, var
 
 
@@ -78,16 +80,18 @@ def normalised(
     bias: Moments,
     skip: Tensor | None,
     eps: float,
-    *,
-    relu: bool,
+    leak: float,
 ) -> Tensor:
     """The same with given statistics, one mean and variance a replica."""
-    images = _by_pass(x, weight)
     scale = weight * (var + eps).rsqrt().unsqueeze(1)
     shift = bias - mean.unsqueeze(1) * scale
+    if fused.applies_to(x):
+        found: Tensor = fused.FusedAffineRelu.apply(x, scale, shift, skip, leak)  # type: ignore[no-untyped-call]
+        return found
+    images = _by_pass(x, weight)
     y = (images * _beside(scale, images) + _beside(shift, images)).to(x.dtype).view(x.shape)
     y = y if skip is None else y + skip
-    return y.relu() if relu else y
+    return y if leak == 1 else leaky_relu(y, leak)
 
 
 def fold_in(
