@@ -60,3 +60,10 @@ def test_rows_have_a_largest_size(images: int, fits: bool) -> None:
     with FakeTensorMode():
         x, filters = torch.empty(images, 1, 4, 4, device="cuda"), torch.empty(2, 1, 1, 1, 3, 3)
         assert pay(x, filters, PLAIN) == fits
+
+
+def test_long_passes_are_left_to_the_library() -> None:
+    with FakeTensorMode():
+        filters = torch.empty(3, 1, 512, 256, 3, 3)
+        assert not pay(torch.empty(3 * 128, 256, 8, 8, device="cuda"), filters, PLAIN)
+        assert pay(torch.empty(3 * 64, 256, 8, 8, device="cuda"), filters, PLAIN)

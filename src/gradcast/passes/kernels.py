@@ -136,7 +136,7 @@ def convolve(x: Tensor, filters: Tensor, *, stride: int) -> Tensor:
 
 def writes(x: Tensor, filters: Tensor) -> bool:
     """Whether the library can write the convolutions of several replicas side by side."""
-    return len(filters) > 1 and x.is_cuda and torch.version.cuda is not None and cudnn.is_acceptable(x)
+    return len(filters) > 1 and x.is_cuda and cudnn.enabled and cudnn.is_available() and torch.version.hip is None
 
 
 def written(x: Tensor, filters: Tensor, options: Options) -> Tensor:

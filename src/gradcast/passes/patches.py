@@ -10,14 +10,14 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor
 
-from gradcast.passes.kernels import Options
+from gradcast.passes.kernels import MANY, Options
 from gradcast.passes.layers import Linear
 
-LARGEST = 1 << 27  # numbers in rows, half a gigabyte of them: larger convolutions keep a GPU busy by themselves
+LARGEST = 1 << 27  # numbers in rows, half a gigabyte of them
 
 
 def pay(x: Float[Tensor, "n c h w"], filters: Float[Tensor, "r k o c kh kw"], options: Options) -> bool:
-    """Always for filters of one pixel, which need no copy; else on a GPU, for several passes without padding."""
+    """Always for filters of one pixel, which need no copy; else on a GPU, for several short passes without padding."""
     stride, padding, dilation, groups = options
     if padding != (0, 0) or groups != 1:
         return False
@@ -27,7 +27,8 @@ def pay(x: Float[Tensor, "n c h w"], filters: Float[Tensor, "r k o c kh kw"], op
         return False
     sides = zip(x.shape[2:], filters.shape[4:], stride, strict=True)
     places = [(side - kernel) // step + 1 for side, kernel, step in sides]
-    return len(x) * prod([*places, *filters.shape[3:]]) <= LARGEST
+    rows, passes = len(x) * prod([*places, *filters.shape[3:]]), filters.shape[0] * filters.shape[1]
+    return rows <= LARGEST and rows // passes * filters.shape[2] < MANY
 
 
 def convolved(
