@@ -32,6 +32,8 @@ def test_show_trains_nothing(tmp_path: Path) -> None:
         (["E99"], "there is no table or figure 'E99'"),
         (["E1", "--rows", "gem,gen"], "E1 has no row 'gen'"),
         (["list", "--quick"], "name an ID"),
+        (["list", "--known", "E1.json"], "name an ID"),
+        (["E1", "--known", "E1.json"], "E1.json cannot be read"),
     ],
 )
 def test_bad_input(arguments: list[str], message: str, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gradcast.experiments.cells import Cell
-from gradcast.experiments.errors import best_errors, with_errors
+from gradcast.experiments.errors import with_errors
 from gradcast.experiments.experiment import Experiment, load, read
 from gradcast.experiments.reproduce import Request, outcome, train
 from gradcast.experiments.show import table
@@ -57,14 +57,8 @@ def test_our_best_error_stands_beside_the_published_one(wanted: Request) -> None
 def test_noise_is_that_of_best_errors(wanted: Request) -> None:
     lines = outcome(wanted, {})
     huge = [replace(line, published={"error": 1000.0 * place}) for place, line in enumerate(lines)]
-    found = with_errors(huge, wanted.seeds, "float32", wanted.cells)
+    found = with_errors(huge)
     assert (found[1].published_gain, found[1].noise) == (-1000.0, "beyond")
-
-
-def test_other_rows_have_no_errors(wanted: Request) -> None:
-    gem = load("E1").items[0]
-    assert best_errors(gem, [0], "float32", wanted.cells) == {}
-    assert best_errors(replace(gem, setting=None), [0], "float32", wanted.cells) == {}
 
 
 def test_the_published_table_has_three_datasets() -> None:

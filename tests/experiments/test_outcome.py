@@ -7,7 +7,8 @@ from scipy import stats
 
 from gradcast.experiments import outcome
 from gradcast.experiments.experiment import Experiment
-from gradcast.experiments.outcome import Line, Trained, lines
+from gradcast.experiments.outcome import Line, lines
+from gradcast.experiments.trained import Trained
 from gradcast.measures import Measures
 from tests.experiments.scene import experiment
 
@@ -23,8 +24,8 @@ def found(
         values = accuracy.get(item.name)  # type: ignore[attr-defined]
         if values is None:
             return None
-        measures = [Measures(acc, 0.1, 0.2, 0.05, 0.15, 0.8, 0.0) for acc in values]
-        return Trained(list(range(len(values))), measures, {"milliseconds": 1.5})
+        measures = {seed: Measures(acc, 0.1, 0.2, 0.05, 0.15, 0.8, 0.0) for seed, acc in enumerate(values)}
+        return Trained(measures, {"milliseconds": 1.5})
 
     monkeypatch.setattr(outcome, "trained", trained)
     return {line.item.name: line for line in lines(own or experiment(), [0, 1, 2], "float32", Path("none"))}
@@ -94,10 +95,3 @@ def test_json_has_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     assert facts["published"] == {"acc": 82.0}
     assert facts["against"] == "gem"
     assert facts["published_gain_is"] == "pairs"
-
-
-def test_tables_of_many_epochs_divide_backward_transfer_by_one_task_less() -> None:
-    measures = [Measures(0.7, 0.1, 0.2, 0.05, 0.15, 0.8, 0.0)]
-    assert Trained([0], measures, {}).values("bwt") == [0.05]
-    assert Trained([0], measures, {}, scheduled=True).values("bwt") == [0.1]
-    assert Trained([0], measures, {}, scheduled=True).values("acc") == [70.0]

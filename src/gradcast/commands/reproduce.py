@@ -40,6 +40,9 @@ def reproduce(
     quick: Annotated[bool, typer.Option("--quick", help="short streams and two seeds: a look, not a result")] = False,
     show: Annotated[bool, typer.Option("--show", help="train nothing, print what there is")] = False,
     settings: SetOption = None,
+    known: Annotated[
+        Path | None, typer.Option(help="the same table's result.json from elsewhere: its seeds are not trained again")
+    ] = None,
     data: DataOption = None,
     out: OutOption = Path("reproduced"),
     device: DeviceOption = "auto",
@@ -48,15 +51,16 @@ def reproduce(
 ) -> None:
     """Run a published table or figure and print published, ours and the difference.
 
-    Finished seeds are never trained again, whichever table they were trained for; --set dtype=bf16 is for GPUs.
+    Finished seeds are never trained again, whichever table they were trained for; --set dtype=bf16 is for GPUs. Several
+    machines make one table: hand what one has saved to the next with --known.
     """
     if what == "list":
-        if rows or seeds or quick or show:
+        if rows or seeds or quick or show or known:
             raise GradcastError("gradcast reproduce list takes --out, --set and --json; name an ID for the rest")
         _print_list(out, settings or [], json=json)
         return
     chosen = [name.strip() for name in rows.split(",") if name.strip()]
-    wanted = request(what, out=out, rows=chosen, seeds=seeds, quick=quick, settings=settings or [])
+    wanted = request(what, out=out, rows=chosen, seeds=seeds, quick=quick, settings=settings or [], saved=known)
     failed: dict[str, str] = {}
     if not show:
         use_threads(threads)

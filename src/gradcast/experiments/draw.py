@@ -37,12 +37,13 @@ def draw(wanted: Request, found: Sequence[Line]) -> list[Path]:
 
 
 def results(wanted: Request, found: Sequence[Line], *, steps: bool) -> list[RowResult]:
-    """Each trained row with its seeds put together, in the order of the table."""
-    return [
-        merged(line, wanted.seeds, Cell(line.item.setting, wanted.dtype).results(wanted.cells, steps=steps))
+    """Each row trained here with its seeds put together, in the order of the table."""
+    rows = [
+        (line, Cell(line.item.setting, wanted.dtype).results(wanted.cells, steps=steps))
         for line in found
         if line.ours and line.item.setting is not None
     ]
+    return [merged(line, wanted.seeds, parts) for line, parts in rows if set(parts) & set(wanted.seeds)]
 
 
 def merged(line: Line, seeds: Sequence[int], parts: Mapping[int, tuple[object, RowResult]]) -> RowResult:

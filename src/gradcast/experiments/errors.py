@@ -2,38 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
-from gradcast.environment import Arithmetic
-from gradcast.experiments.cells import ROW, Cell
-from gradcast.experiments.experiment import Item
 from gradcast.experiments.outcome import Line, noise_of
-from gradcast.result import errors
 from gradcast.statistics import interval
 
-Errors = Mapping[int, float]  # in per cent, seed by seed
 
-
-def best_errors(item: Item, seeds: Sequence[int], dtype: Arithmetic, out: Path) -> Errors:
-    """The lowest error of all tests while training, of every trained seed asked for."""
-    if item.setting is None or item.setting.semi is None:
-        return {}
-    found = Cell(item.setting, dtype).results(out)
-    places = {seed: found[seed][0] for seed in seeds if seed in found}
-    return {
-        seed: errors(place.metrics(ROW, seed), place.accuracy(ROW, seed))["best_error"]
-        for seed, place in places.items()
-    }
-
-
-def with_errors(lines: Sequence[Line], seeds: Sequence[int], dtype: Arithmetic, out: Path) -> list[Line]:
+def with_errors(lines: Sequence[Line]) -> list[Line]:
     """The same lines; those with few labels have errors, and gains of errors, and no transfer between tasks."""
-    best = {line.item.name: best_errors(line.item, seeds, dtype, out) for line in lines}
+    best = {line.item.name: {} if line.trained is None else line.trained.best_errors for line in lines}
     published = {line.item.name: line.published.get("error") for line in lines}
     return [_with_errors(line, best, published) for line in lines]
 
 
-def _with_errors(line: Line, best: Mapping[str, Errors], published: Mapping[str, float | None]) -> Line:
+def _with_errors(line: Line, best: Mapping[str, Mapping[int, float]], published: Mapping[str, float | None]) -> Line:
     own, base = published[line.item.name], published.get(line.item.against)
     gain = None if own is None or base is None else round(base - own, 6)  # points of accuracy
     line = line if gain is None else replace(line, published_gain=gain)

@@ -9,38 +9,12 @@ import numpy as np
 from scipy.special import stdtrit
 
 from gradcast.environment import Arithmetic
-from gradcast.errors import GradcastError, told
-from gradcast.experiments.cells import ROW, Cell, content
 from gradcast.experiments.experiment import Experiment, Item
-from gradcast.jsontext import parse_json
-from gradcast.measures import Measures
+from gradcast.experiments.trained import MEASURES, Trained, trained
 from gradcast.statistics import CONFIDENCE, Interval, Paired, compare, correct, interval
-from gradcast.store import RunDirectory
-
-# Measures as published tables give them: ACC in per cent, transfer divided by the number of tasks.
-MEASURES = {"acc": ("acc", 100.0), "bwt": ("bwt_ref", 1.0), "fwt": ("fwt_ref", 1.0)}
-COSTS = {"milliseconds": "ms_per_labelled_image", "megabytes": "peak_gpu_memory_mb"}  # keys of env.json
 
 # pairs: two runs with the same seed differ by that much; seeds: two runs with different seeds do; beyond: neither
 Noise = Literal["pairs", "seeds", "beyond"]
-
-
-@dataclass(frozen=True)
-class Trained:
-    """One row's seeds, put together from wherever they lie."""
-
-    seeds: list[int]
-    measures: list[Measures]
-    cost: dict[str, float]
-    origin: str = ""  # device, version, day and commit
-    source: object = None  # digest of the labelled images
-    scheduled: bool = False  # tables of many epochs a task divide transfer by one task less, and have none forward
-
-    def values(self, name: str) -> list[float]:
-        """A measure of every seed, as published tables give it."""
-        own, scale = MEASURES[name]
-        own = own.removesuffix("_ref") if self.scheduled else own
-        return [scale * getattr(measures, own) for measures in self.measures]
 
 
 @dataclass(frozen=True)
@@ -54,7 +28,12 @@ class Line:
     published_gain: float | None = None  # published ACC less that of the row it is compared with
     noise: Noise | None = None  # what of ours differs by as much as the published gain, by chance
     state: str = ""  # why there is nothing, in words
-    origin: str = ""  # where and when it was trained
+    trained: Trained | None = None
+
+    @property
+    def origin(self) -> str:
+        """Where and when it was trained."""
+        return "" if self.trained is None else self.trained.origin
 
     def as_dict(self) -> dict[str, object]:
         """For JSON."""
@@ -69,23 +48,8 @@ class Line:
             "published_gain_is": self.noise,
             "state": self.state,
             "origin": self.origin,
+            "trained": None if self.trained is None else self.trained.as_dict(),
         }
-
-
-def trained(item: Item, seeds: Sequence[int], dtype: Arithmetic, out: Path) -> Trained | None:
-    """What there is of a row, of the seeds asked for; None where that is nothing."""
-    if item.setting is None:
-        return None
-    found = Cell(item.setting, dtype).results(out)
-    kept = [seed for seed in seeds if seed in found]
-    if not kept:
-        return None
-    results = [found[seed][1] for seed in kept]
-    measures = [result.measures[result.seeds.index(seed)] for seed, result in zip(kept, results, strict=True)]
-    places = list({found[seed][0].path: found[seed][0] for seed in kept}.values())
-    costs, origins = zip(*map(_environment, places), strict=True)
-    origin, source = "; ".join(dict.fromkeys(origins)), content(places[0])["source"]
-    return Trained(kept, measures, costs[0], origin, source, item.setting.schedule is not None)
 
 
 def lines(
@@ -95,9 +59,13 @@ def lines(
     out: Path,
     *,
     failed: Mapping[str, str] | None = None,
+    known: Mapping[str, Trained] | None = None,
 ) -> list[Line]:
-    """Every row, with what is trained of it; p-values are corrected for their number."""
+    """Every row, with what is trained or ``known`` of it; p-values are corrected for their number."""
     own = {item.name: trained(item, seeds, dtype, out) for item in experiment.items}
+    for name, before in (known or {}).items():
+        here = own[name]
+        own[name] = before if here is None else here.with_seeds_of(before)
     found = [_line(item, experiment, own, (failed or {}).get(item.name, "")) for item in experiment.items]
     corrected = iter(correct([line.paired for line in found if line.paired is not None]))
     return [line if line.paired is None else replace(line, paired=next(corrected)) for line in found]
@@ -119,15 +87,10 @@ def _line(item: Item, experiment: Experiment, own: Mapping[str, Trained | None],
     same = other is not None and other.source == found.source
     common = [seed for seed in found.seeds if other is not None and same and seed in other.seeds]
     if other is None or not common:
-        return Line(item, ours, figures, published_gain=gain, state=failure, origin=found.origin)
-    variant, first = (_of(each, common) for each in (found, other))
+        return Line(item, ours, figures, published_gain=gain, state=failure, trained=found)
+    variant, first = (each.values("acc", common) for each in (found, other))
     noise = None if gain is None else noise_of(gain, variant, first)
-    return Line(item, ours, figures, compare(variant, first), gain, noise, failure, found.origin)
-
-
-def _of(found: Trained, seeds: Sequence[int]) -> list[float]:
-    by_seed = dict(zip(found.seeds, found.values("acc"), strict=True))
-    return [by_seed[seed] for seed in seeds]
+    return Line(item, ours, figures, compare(variant, first), gain, noise, failure, found)
 
 
 def noise_of(gain: float, variant: Sequence[float], base: Sequence[float]) -> Noise | None:
@@ -150,17 +113,3 @@ def _reach(freedom: float) -> float:
 
 def _starts_from_weights(item: Item) -> bool:
     return item.setting is not None and bool(getattr(item.setting.model, "weights", ""))
-
-
-def _environment(place: RunDirectory) -> tuple[dict[str, float], str]:
-    """What a row cost, and where it comes from."""
-    file = place.path / ROW / "env.json"
-    try:
-        facts = parse_json(file.read_text(encoding="utf-8"))
-        time, commit = facts["time"], facts.get("commit")
-        day, version = str(time["started"])[:10], facts["versions"]["torch"]
-        device = facts["device"]
-        cost = {name: float(time[key]) for name, key in COSTS.items() if time.get(key) is not None}
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise GradcastError(f"{file} cannot be read ({told(error)}); delete {place.path} and run again") from None
-    return cost, f"{device}, torch {version}, {day}" + (f", commit {commit}" if commit else "")

@@ -1,6 +1,6 @@
 """Trains what an experiment is missing, and hands over what there is."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -12,6 +12,7 @@ from gradcast.experiments.cells import Cell
 from gradcast.experiments.errors import with_errors
 from gradcast.experiments.experiment import Experiment, Item, load
 from gradcast.experiments.outcome import Line, lines
+from gradcast.experiments.trained import Trained, known
 from gradcast.loop import Extent, Position
 from gradcast.shared import Display, RowObserver
 from gradcast.spec import Spec
@@ -31,6 +32,7 @@ class Request:
     rows: list[str] = field(default_factory=list)  # none: all
     quick: bool = False
     settings: list[str] = field(default_factory=list)  # what the caller changed, but for the arithmetic
+    known: Mapping[str, Trained] = field(default_factory=dict)  # rows of a table saved before
 
     @property
     def cells(self) -> Path:
@@ -48,6 +50,10 @@ class Request:
         """Whether published figures are of the same settings."""
         return not self.quick and not self.settings
 
+    def known_seeds(self, item: Item) -> set[int]:
+        """Those that were trained before."""
+        return set(self.known[item.name].measures) if item.name in self.known else set()
+
     def items(self) -> list[Item]:
         """Rows to train: those asked for and those they are compared with, as far as they can be run."""
         chosen = [self.experiment.item(name) for name in self.rows] or list(self.experiment.items)
@@ -64,8 +70,12 @@ def request(
     seeds: int | None = None,
     quick: bool = False,
     settings: Sequence[str] = (),
+    saved: Path | None = None,
 ) -> Request:
-    """What was asked for, checked; ``settings`` change every row that is asked for, ``dtype`` the arithmetic."""
+    """What was asked for, checked; ``settings`` change every row that is asked for, ``dtype`` the arithmetic.
+
+    ``saved`` is the file of such a table, whose seeds need not be trained again.
+    """
     experiment = load(name)
     count = seeds or (QUICK_SEEDS if quick else experiment.header.seeds)
     changes: dict[str, Any] = {}
@@ -81,7 +91,9 @@ def request(
         experiment.item(row)
     own = [setting for setting in settings if not setting.startswith("dtype")]
     asked = Request(experiment, list(range(count)), dtype, out, list(rows), quick, own)
-    return replace(asked, experiment=experiment.changed(changes, {item.name for item in asked.items()}))
+    changed = experiment.changed(changes, {item.name for item in asked.items()})
+    before = {} if saved is None else known(saved, changed, asked.seeds, dtype)
+    return replace(asked, experiment=changed, known=before)
 
 
 FAILED = "failed"
@@ -96,7 +108,8 @@ def train(wanted: Request, *, data: Path | None, device: str, display: Display |
         shown = None if display is None else Named(display, item.label)
         try:
             for seeds in groups:
-                Cell(item.setting, wanted.dtype).train(seeds, wanted.cells, data, device, shown)
+                missing = [seed for seed in seeds if seed not in wanted.known_seeds(item)]
+                Cell(item.setting, wanted.dtype).train(missing, wanted.cells, data, device, shown)
         except Diverged as error:
             failed[item.name] = f"diverged: {error}"
         except GradcastError as error:  # a pool that is not there; other rows may have theirs
@@ -106,8 +119,8 @@ def train(wanted: Request, *, data: Path | None, device: str, display: Display |
 
 def outcome(wanted: Request, failed: dict[str, str]) -> list[Line]:
     """All rows, with what is trained of them; other settings say nothing about published figures."""
-    found = lines(wanted.experiment, wanted.seeds, wanted.dtype, wanted.cells, failed=failed)
-    found = with_errors(found, wanted.seeds, wanted.dtype, wanted.cells)
+    own = lines(wanted.experiment, wanted.seeds, wanted.dtype, wanted.cells, failed=failed, known=wanted.known)
+    found = with_errors(own)
     if wanted.comparable:
         return found
     return [replace(line, noise=None) for line in found if not wanted.rows or line.item.name in wanted.rows]

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from gradcast.experiments.outcome import MEASURES, Line
+from gradcast.experiments.outcome import Line
 from gradcast.experiments.reproduce import Request
+from gradcast.experiments.trained import MEASURES
 from gradcast.report.tables import Cell, Table, estimate
 from gradcast.report.words import number
 from gradcast.store import to_json, write_text

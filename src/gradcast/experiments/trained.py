@@ -1,0 +1,139 @@
+"""What there is of a row: its seeds, put together from where they were trained, or from a table saved before."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gradcast.environment import Arithmetic
+from gradcast.errors import GradcastError, told
+from gradcast.experiments.cells import ROW, Cell, content
+from gradcast.experiments.experiment import Experiment, Item
+from gradcast.jsontext import parse_json
+from gradcast.measures import Measures
+from gradcast.result import errors
+from gradcast.store import RunDirectory
+
+# Measures as published tables give them: ACC in per cent, transfer divided by the number of tasks.
+MEASURES = {"acc": ("acc", 100.0), "bwt": ("bwt_ref", 1.0), "fwt": ("fwt_ref", 1.0)}
+COSTS = {"milliseconds": "ms_per_labelled_image", "megabytes": "peak_gpu_memory_mb"}  # keys of env.json
+BEST = "best_error"
+
+
+@dataclass(frozen=True)
+class Trained:
+    """One row's seeds."""
+
+    measures: Mapping[int, Measures]  # seed by seed
+    cost: Mapping[str, float] = field(default_factory=dict)
+    origin: str = ""  # device, version, day and commit
+    cell: str = ""  # the name of what was trained
+    source: object = None  # digest of the labelled images
+    scheduled: bool = False  # tables of many epochs a task divide transfer by one task less, and have none forward
+    best_errors: Mapping[int, float] = field(default_factory=dict)  # of all tests, in per cent, where labels are few
+
+    @property
+    def seeds(self) -> list[int]:
+        """In their order."""
+        return sorted(self.measures)
+
+    def values(self, name: str, seeds: Sequence[int] | None = None) -> list[float]:
+        """A measure of every seed, as published tables give it."""
+        own, scale = MEASURES[name]
+        own = own.removesuffix("_ref") if self.scheduled else own
+        return [scale * getattr(self.measures[seed], own) for seed in (self.seeds if seeds is None else seeds)]
+
+    def with_seeds_of(self, other: "Trained") -> "Trained":
+        """This, and the other's seeds that it lacks, if they are of the same setting and saw the same data."""
+        if (self.cell, self.source) != (other.cell, other.source) or not set(other.measures) - set(self.measures):
+            return self
+        return Trained(
+            {**other.measures, **self.measures},
+            {**other.cost, **self.cost},
+            "; ".join(dict.fromkeys([self.origin, other.origin])),
+            self.cell,
+            self.source,
+            self.scheduled,
+            {**other.best_errors, **self.best_errors},
+        )
+
+    def as_dict(self) -> dict[str, object]:
+        """For JSON; ``known`` reads it back."""
+        best = {seed: {BEST: self.best_errors[seed]} if seed in self.best_errors else {} for seed in self.seeds}
+        seeds = {str(seed): self.measures[seed].as_dict() | best[seed] for seed in self.seeds}
+        return {"cell": self.cell, "source": self.source, "cost": dict(self.cost), "seeds": seeds}
+
+
+def trained(item: Item, seeds: Sequence[int], dtype: Arithmetic, out: Path) -> Trained | None:
+    """What was trained of a row here, of the seeds asked for; None where that is nothing."""
+    if item.setting is None:
+        return None
+    cell = Cell(item.setting, dtype)
+    found = cell.results(out)
+    kept = [seed for seed in seeds if seed in found]
+    if not kept:
+        return None
+    places = list({found[seed][0].path: found[seed][0] for seed in kept}.values())
+    costs, origins = zip(*map(_environment, places), strict=True)
+    return Trained(
+        {seed: found[seed][1].measures[found[seed][1].seeds.index(seed)] for seed in kept},
+        costs[0],
+        "; ".join(dict.fromkeys(origins)),
+        cell.name,
+        content(places[0])["source"],
+        item.setting.schedule is not None,
+        {} if item.setting.semi is None else {seed: _best_error(found[seed][0], seed) for seed in kept},
+    )
+
+
+def known(file: Path, experiment: Experiment, seeds: Sequence[int], dtype: Arithmetic) -> dict[str, Trained]:
+    """Rows of a table saved before that were trained with the settings of this one, and the seeds asked for."""
+    try:
+        facts = parse_json(file.read_text(encoding="utf-8"))
+        rows = {row["name"]: row for row in facts["rows"] if row.get("trained")}
+        cells = {item.name: Cell(item.setting, dtype).name for item in experiment.items if item.setting is not None}
+        same = [item for item in experiment.items if item.name in rows and item.name in cells]
+        found = {item.name: _read(rows[item.name], item, seeds) for item in same}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise GradcastError(
+            f"{file} cannot be read ({told(error)}); give the result.json of a table that gradcast reproduce saved"
+        ) from None
+    found = {name: row for name, row in found.items() if row.cell == cells[name] and row.measures}
+    if not found:
+        raise GradcastError(
+            f"{file} has no row of {experiment.header.id} with these settings, seeds and dtype {dtype}; "
+            "repeat the options it was made with"
+        )
+    return found
+
+
+def _read(row: Mapping[str, Any], item: Item, wanted: Sequence[int]) -> Trained:
+    facts, names = row["trained"], Measures.__dataclass_fields__
+    seeds = {int(seed): own for seed, own in facts["seeds"].items() if int(seed) in wanted}
+    return Trained(
+        {seed: Measures(**{name: float(own[name]) for name in names}) for seed, own in seeds.items()},
+        {name: float(value) for name, value in facts["cost"].items()},
+        str(row["origin"]),
+        facts["cell"],
+        facts["source"],
+        item.setting is not None and item.setting.schedule is not None,
+        {seed: float(own[BEST]) for seed, own in seeds.items() if BEST in own},
+    )
+
+
+def _best_error(place: RunDirectory, seed: int) -> float:
+    return errors(place.metrics(ROW, seed), place.accuracy(ROW, seed))[BEST]
+
+
+def _environment(place: RunDirectory) -> tuple[dict[str, float], str]:
+    """What a row cost, and where it comes from."""
+    file = place.path / ROW / "env.json"
+    try:
+        facts = parse_json(file.read_text(encoding="utf-8"))
+        time, commit = facts["time"], facts.get("commit")
+        day, version = str(time["started"])[:10], facts["versions"]["torch"]
+        device = facts["device"]
+        cost = {name: float(time[key]) for name, key in COSTS.items() if time.get(key) is not None}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise GradcastError(f"{file} cannot be read ({told(error)}); delete {place.path} and run again") from None
+    return cost, f"{device}, torch {version}, {day}" + (f", commit {commit}" if commit else "")
