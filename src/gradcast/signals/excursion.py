@@ -62,17 +62,17 @@ def explore(
 ) -> Excursion:
     """Three passes by running statistics; the model's weights are not touched.
 
-    The passes differ by little, so they are made in the weights' own arithmetic; a direction may be coarser.
+    Those to either side differ by little, so they are made in the weights' own arithmetic; a direction may be coarser.
     """
     size = length / direction.norm(dim=1).clamp_min(torch.finfo(direction.dtype).tiny)
 
-    def says(shift: Tensor | float) -> Tensor:
-        theta = model.theta + shift * direction
-        with torch.no_grad():
-            return model.forward(x, task, statistics="frozen", theta=theta, exact=True).z
+    def there(shift: Tensor) -> Tensor:
+        return model.forward(x, task, statistics="frozen", theta=model.theta + shift * direction, exact=True).z
 
     shift = size.unsqueeze(1)
-    return Excursion(says(0.0), says(shift), says(-shift), size)
+    with torch.no_grad():
+        here = model.forward(x, task, statistics="frozen").z
+        return Excursion(here, there(shift), there(-shift), size)
 
 
 def on_simplex(rows: Float[Tensor, "*r c"]) -> Float[Tensor, "*r c"]:
