@@ -1,12 +1,15 @@
+import copy
 from collections.abc import Callable
 
 import pytest
 import torch
 from torch import nn
 
+from gradcast.networks.conv_large import ConvLarge
 from gradcast.networks.mlp import MLP
 from gradcast.networks.resnet import SlimResNet18
-from gradcast.passes import folded
+from gradcast.passes import folded, trial
+from tests.helpers import needs_gpu
 from tests.passes.reference import PASSES, Scaled, images, modules, one_by_one, together
 
 NETWORKS = {
@@ -56,3 +59,14 @@ def test_folded_passes_equal_each_module_alone(
 def test_what_cannot_be_folded_is_named(build: Callable[[], nn.Module], shape: tuple[int, ...], name: str) -> None:
     with pytest.raises(folded.UnfoldableError, match=name):
         together(folded.outputs, modules(build), images(*shape))
+
+
+@needs_gpu
+@pytest.mark.parametrize("build", [lambda: ConvLarge(4, dropout=0.0), lambda: SlimResNet18(4, 5)])
+def test_a_gpus_kernels_pass_networks_as_a_host_does(build: Callable[[], nn.Module]) -> None:
+    module, x = build(), torch.rand(48, 3, 16, 16, dtype=torch.float64)
+    expected = trial.by(folded.outputs, copy.deepcopy(module).double(), x)
+    with torch.backends.cudnn.flags(allow_tf32=False):
+        found = trial.by(folded.outputs, module.float().cuda(), x.float().cuda())
+    for ours, theirs in zip(found, expected, strict=True):  # rounding opens a few gates and chooses a few pixels
+        assert (ours.double().cpu() - theirs).norm() < 0.02 * theirs.norm() + 1e-6

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn.functional import batch_norm, linear
+from torch.nn.functional import batch_norm, linear, max_pool2d
 from torch.overrides import TorchFunctionMode
 
 from gradcast.networks.gates import gated, scaled
@@ -22,6 +22,7 @@ from gradcast.passes import patches
 from gradcast.passes.layers import Convolution, Linear
 from gradcast.passes.noise import DROPOUTS, WHOLE_CHANNELS, Noise
 from gradcast.passes.norm import fold_in, norm_relu, normalised
+from gradcast.passes.pooling import pooled
 
 Stacked = Mapping[str, Tensor]  # by name, for every replica
 # A forward that looks at its numbers may go another way for each pass.
@@ -125,6 +126,7 @@ class Folding(TorchFunctionMode):
             batch_norm_relu: self._batch_norm_relu,
             scaled: self._scaled,
             gated: self._gated,
+            max_pool2d: pooled,
         }
 
     def __torch_function__(
