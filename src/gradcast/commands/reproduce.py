@@ -51,8 +51,9 @@ def reproduce(
 ) -> None:
     """Run a published table or figure and print published, ours and the difference.
 
-    Finished seeds are never trained again, whichever table they were trained for; --set dtype=bf16 is for GPUs. Several
-    machines make one table: hand what one has saved to the next with --known.
+    Finished seeds are never trained again, whichever table they were trained for; --set dtype=bf16 is for GPUs.
+
+    Several machines can make one table: hand what one has saved to the next with --known.
     """
     if what == "list":
         if rows or seeds or quick or show or known:
