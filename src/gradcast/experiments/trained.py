@@ -59,8 +59,8 @@ class Trained:
 
     def as_dict(self) -> dict[str, object]:
         """For JSON; ``known`` reads it back."""
-        best = {seed: {BEST: self.best_errors[seed]} if seed in self.best_errors else {} for seed in self.seeds}
-        seeds = {str(seed): self.measures[seed].as_dict() | best[seed] for seed in self.seeds}
+        best = {seed: {BEST: error} for seed, error in self.best_errors.items()}
+        seeds = {str(seed): self.measures[seed].as_dict() | best.get(seed, {}) for seed in self.seeds}
         return {"cell": self.cell, "source": self.source, "cost": dict(self.cost), "seeds": seeds}
 
 

@@ -86,7 +86,7 @@ class FusedAffineRelu(Function):
 def _applied(x: Tensor, scale: Tensor, shift: Tensor, skip: Tensor | None, leak: float) -> Tensor:
     skip = None if skip is None else skip.contiguous(memory_format=torch.channels_last)
     y, (groups, size) = torch.empty_like(x), _sizes(x, scale)
-    grid = (groups, -(-size // BLOCK))
+    grid = (-(-size // BLOCK), groups)  # a grid's second side has no more than 65,535 places
     jit().affine[grid](x, scale, shift, skip, y, size, C=scale.shape[2], LEAK=leak, BLOCK=BLOCK)
     return y
 
@@ -118,7 +118,7 @@ def _summed(
 
 def _blended(x: Tensor, dy: Tensor, scale: Tensor, shift: Tensor, slope: Tensor, level: Tensor, leak: float) -> Tensor:
     dx, (groups, size) = torch.empty_like(x), _sizes(x, scale)
-    grid = (groups, -(-size // BLOCK))
+    grid = (-(-size // BLOCK), groups)
     jit().blend[grid](x, dy, scale, shift, slope, level, dx, size, C=scale.shape[2], LEAK=leak, BLOCK=BLOCK)
     return dx
 

@@ -169,8 +169,8 @@ def fold(running_mean, running_var, mean, var, passes, momentum, unbias, C, BC: 
 @triton.jit
 def affine(x, scale, shift, skip, y, size, C: tl.constexpr, LEAK: tl.constexpr, BLOCK: tl.constexpr):
     """``y = x * scale + shift (+ skip)``, of which ReLU leaves a share where it is negative: all, if that is 1."""
-    group = tl.program_id(0).to(tl.int64)
-    i = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    group = tl.program_id(1).to(tl.int64)
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     at = group * C + i % C
     value = tl.load(x + group * size + i, mask=i < size).to(tl.float32)
     value = value * tl.load(scale + at) + tl.load(shift + at)
@@ -240,8 +240,8 @@ def blend(
     x, dy, scale, shift, slope, level, dx, size, C: tl.constexpr, LEAK: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip
     """``dx = dy * scale + x * slope + level``, dy gated by a ReLU whose input is computed again; 1 for none."""
-    group = tl.program_id(0).to(tl.int64)
-    i = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    group = tl.program_id(1).to(tl.int64)
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     at = group * C + i % C
     value = tl.load(x + group * size + i, mask=i < size).to(tl.float32)
     gradient = tl.load(dy + group * size + i, mask=i < size).to(tl.float32)
