@@ -72,6 +72,17 @@ def test_a_table_is_finished_on_another_machine(tmp_path: Path) -> None:
     assert results(again, outcome(again, {}), steps=False) == []
 
 
+@pytest.mark.usefixtures("_small")
+def test_a_table_of_other_settings_gains_a_row_and_keeps_the_others(tmp_path: Path) -> None:
+    changes = ["learner.lr=0.3"]
+    first = saved(request("T1", out=tmp_path / "first", rows=["p-1"], seeds=2, settings=changes))
+    wanted = request("T1", out=tmp_path / "second", rows=["predicted"], seeds=2, settings=changes, saved=first)
+    assert list(wanted.known) == ["gem", "p-1"]
+    rows = json.loads(saved(wanted).read_text())["rows"]
+    assert [(row["name"], row["ours"]["acc"]["seeds"]) for row in rows] == [("gem", 2), ("predicted", 2), ("p-1", 2)]
+    assert Cell(wanted.experiment.item("gem").setting).seeds(wanted.cells) == set()
+
+
 def test_best_errors_are_known_too(tmp_path: Path) -> None:
     wanted = Request(table_of_errors(), [0, 1], "float32", tmp_path)
     file = saved(wanted)

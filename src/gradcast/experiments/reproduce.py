@@ -12,7 +12,7 @@ from gradcast.experiments.cells import Cell
 from gradcast.experiments.errors import with_errors
 from gradcast.experiments.experiment import Experiment, Item, load
 from gradcast.experiments.outcome import Line, lines
-from gradcast.experiments.trained import Trained, known
+from gradcast.experiments.trained import Trained, known, rows_of
 from gradcast.loop import Extent, Position
 from gradcast.shared import Display, RowObserver
 from gradcast.spec import Spec
@@ -91,7 +91,8 @@ def request(
         experiment.item(row)
     own = [setting for setting in settings if not setting.startswith("dtype")]
     asked = Request(experiment, list(range(count)), dtype, out, list(rows), quick, own)
-    changed = experiment.changed(changes, {item.name for item in asked.items()})
+    own_rows = {item.name for item in asked.items()} | ({} if saved is None else rows_of(saved)).keys()
+    changed = experiment.changed(changes, own_rows)
     before = {} if saved is None else known(saved, changed, asked.seeds, dtype)
     return replace(asked, experiment=changed, known=before)
 
@@ -118,12 +119,13 @@ def train(wanted: Request, *, data: Path | None, device: str, display: Display |
 
 
 def outcome(wanted: Request, failed: dict[str, str]) -> list[Line]:
-    """All rows, with what is trained of them; other settings say nothing about published figures."""
+    """All rows, with what is trained of them; other settings say nothing about published figures, or other rows."""
     own = lines(wanted.experiment, wanted.seeds, wanted.dtype, wanted.cells, failed=failed, known=wanted.known)
     found = with_errors(own)
     if wanted.comparable:
         return found
-    return [replace(line, noise=None) for line in found if not wanted.rows or line.item.name in wanted.rows]
+    shown = {*wanted.rows, *wanted.known, *(item.name for item in wanted.items())}
+    return [replace(line, noise=None) for line in found if not wanted.rows or line.item.name in shown]
 
 
 @dataclass(frozen=True)

@@ -86,25 +86,37 @@ def trained(item: Item, seeds: Sequence[int], dtype: Arithmetic, out: Path) -> T
     )
 
 
+def rows_of(file: Path) -> dict[str, Mapping[str, Any]]:
+    """The rows of a table saved before that have anything trained."""
+    try:
+        return {str(row["name"]): row for row in parse_json(file.read_text(encoding="utf-8"))["rows"] if row["trained"]}
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise _unreadable(file, error) from None
+
+
 def known(file: Path, experiment: Experiment, seeds: Sequence[int], dtype: Arithmetic) -> dict[str, Trained]:
     """Rows of a table saved before that were trained with the settings of this one, and the seeds asked for."""
-    try:
-        facts = parse_json(file.read_text(encoding="utf-8"))
-        rows = {row["name"]: row for row in facts["rows"] if row.get("trained")}
-        cells = {item.name: Cell(item.setting, dtype).name for item in experiment.items if item.setting is not None}
-        same = [item for item in experiment.items if item.name in rows and item.name in cells]
-        found = {item.name: _read(rows[item.name], item, seeds) for item in same}
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise GradcastError(
-            f"{file} cannot be read ({told(error)}); give the result.json of a table that gradcast reproduce saved"
-        ) from None
-    found = {name: row for name, row in found.items() if row.cell == cells[name] and row.measures}
+    rows, found = rows_of(file), dict[str, Trained]()
+    for item in experiment.items:
+        if item.name in rows and item.setting is not None:
+            try:
+                row = _read(rows[item.name], item, seeds)
+            except (ValueError, LookupError, TypeError, AttributeError) as error:
+                raise _unreadable(file, error) from None
+            if row.measures and row.cell == Cell(item.setting, dtype).name:
+                found[item.name] = row
     if not found:
         raise GradcastError(
             f"{file} has no row of {experiment.header.id} with these settings, seeds and dtype {dtype}; "
             "repeat the options it was made with"
         )
     return found
+
+
+def _unreadable(file: Path, error: Exception) -> GradcastError:
+    return GradcastError(
+        f"{file} cannot be read ({told(error)}); give the result.json of a table that gradcast reproduce saved"
+    )
 
 
 def _read(row: Mapping[str, Any], item: Item, wanted: Sequence[int]) -> Trained:
