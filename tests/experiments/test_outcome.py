@@ -16,7 +16,11 @@ ACC = {"gem": [0.70, 0.72, 0.71], "predicted": [0.71, 0.72, 0.735]}
 
 
 def found(
-    monkeypatch: pytest.MonkeyPatch, accuracy: dict[str, list[float]], own: Experiment | None = None
+    monkeypatch: pytest.MonkeyPatch,
+    accuracy: dict[str, list[float]],
+    own: Experiment | None = None,
+    *,
+    scheduled: bool = False,
 ) -> dict[str, Line]:
     """The table that these accuracies of the seeds 0, 1, ... would make."""
 
@@ -25,7 +29,7 @@ def found(
         if values is None:
             return None
         measures = {seed: Measures(acc, 0.1, 0.2, 0.05, 0.15, 0.8, 0.0) for seed, acc in enumerate(values)}
-        return Trained(measures, {"milliseconds": 1.5})
+        return Trained(measures, {"milliseconds": 1.5}, scheduled=scheduled)
 
     monkeypatch.setattr(outcome, "trained", trained)
     return {line.item.name: line for line in lines(own or experiment(), [0, 1, 2], "float32", Path("none"))}
@@ -41,6 +45,14 @@ def test_published_ours_and_the_paired_difference(monkeypatch: pytest.MonkeyPatc
     assert line.paired is not None
     assert line.paired.difference.mean == pytest.approx(3.5 / 3)
     assert line.paired.t_test == pytest.approx(stats.ttest_rel(ACC["predicted"], ACC["gem"]).pvalue)
+
+
+def test_tables_of_many_epochs_have_the_deviation_over_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = found(monkeypatch, ACC, scheduled=True)["gem"]
+    assert line.ours["deviation"].mean == pytest.approx(1.0)  # of 70, 72 and 71
+    assert "fwt" not in line.ours
+    assert "deviation" not in found(monkeypatch, ACC)["gem"].ours
+    assert "deviation" not in found(monkeypatch, {"gem": [0.7]}, scheduled=True)["gem"].ours
 
 
 def test_a_gain_of_chance_is_noise_19_times_in_20() -> None:

@@ -82,7 +82,9 @@ def _line(item: Item, experiment: Experiment, own: Mapping[str, Trained | None],
         state = f"not yet: {item.needs}" if item.needs else failure or "not run"
         return Line(item, {}, figures, published_gain=gain, state=state)
     ours = {name: interval(found.values(name)) for name in MEASURES if not (found.scheduled and name == "fwt")}
-    ours |= {name: Interval(value, -np.inf, np.inf, 1) for name, value in found.cost.items()}
+    if found.scheduled and len(found.seeds) > 1:  # published tables of this kind give the deviation over class orders
+        ours |= {"deviation": _single(float(np.std(found.values("acc"), ddof=1)))}
+    ours |= {name: _single(value) for name, value in found.cost.items()}
     other = own.get(item.against) if base is not None else None
     same = other is not None and other.source == found.source
     common = [seed for seed in found.seeds if other is not None and same and seed in other.seeds]
@@ -91,6 +93,10 @@ def _line(item: Item, experiment: Experiment, own: Mapping[str, Trained | None],
     variant, first = (each.values("acc", common) for each in (found, other))
     noise = None if gain is None else noise_of(gain, variant, first)
     return Line(item, ours, figures, compare(variant, first), gain, noise, failure, found)
+
+
+def _single(value: float) -> Interval:
+    return Interval(value, -np.inf, np.inf, 1)
 
 
 def noise_of(gain: float, variant: Sequence[float], base: Sequence[float]) -> Noise | None:

@@ -12,6 +12,7 @@ from gradcast.store import to_json, write_text
 
 TITLES = {
     "acc": "ACC (%)",
+    "deviation": "std of ACC",
     "bwt": "BWT",
     "fwt": "FWT",
     "milliseconds": "ms an image",
