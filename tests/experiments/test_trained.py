@@ -12,6 +12,7 @@ from gradcast.errors import GradcastError
 from gradcast.experiments import reproduce
 from gradcast.experiments.cells import Cell
 from gradcast.experiments.draw import results
+from gradcast.experiments.experiment import load
 from gradcast.experiments.reproduce import Request, outcome, request, train
 from gradcast.experiments.show import save
 from gradcast.experiments.trained import Trained, known
@@ -29,15 +30,16 @@ def test_tables_of_many_epochs_divide_backward_transfer_by_one_task_less() -> No
 
 
 def test_seeds_of_the_same_setting_and_data_are_put_together() -> None:
-    here = Trained({1: ONE}, {"megabytes": 2.0}, "here", "a", "digest", best_errors={1: 30.0})
-    before = Trained({0: OTHER, 1: OTHER}, {"megabytes": 3.0}, "there", "a", "digest", best_errors={0: 40.0, 1: 41.0})
+    errors = {0: 40.0, 1: 41.0}
+    here = Trained({1: ONE}, {"megabytes": 2.0}, "here", "a", "images", "all", best_errors={1: 30.0})
+    before = Trained({0: OTHER, 1: OTHER}, {"megabytes": 3.0}, "x; here", "a", "images", "all", best_errors=errors)
     both = here.with_seeds_of(before)
     assert both.values("acc") == [60.0, 70.0]  # what was trained here counts
     assert (both.seeds, both.best_errors, both.cost) == ([0, 1], {0: 40.0, 1: 30.0}, {"megabytes": 2.0})
-    assert both.origin == "here; there"
+    assert both.origin == "here; x"
     assert both.values("acc", [1]) == [70.0]
     assert here.with_seeds_of(replace(before, cell="b")) is here
-    assert here.with_seeds_of(replace(before, source="other")) is here
+    assert here.with_seeds_of(replace(before, data="other")) is here
     assert here.with_seeds_of(replace(before, measures={1: OTHER})).origin == "here"
 
 
@@ -73,11 +75,41 @@ def test_a_table_is_finished_on_another_machine(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("_small")
+def test_seeds_of_other_data_are_trained_again(tmp_path: Path) -> None:
+    first = saved(request("T1", out=tmp_path / "first", rows=["gem"], seeds=2))
+    facts = json.loads(first.read_text())
+    for row in facts["rows"]:
+        row["trained"] = row["trained"] and row["trained"] | {"data": "of another pool"}
+    first.write_text(json.dumps(facts))
+    wanted = request("T1", out=tmp_path / "second", rows=["gem"], seeds=3, saved=first)
+    assert outcome(wanted, {})[0].ours["acc"].seeds == 2  # nothing is known of the data here
+    saved(wanted)
+    line = outcome(wanted, {})[0]
+    assert Cell(wanted.experiment.item("gem").setting).seeds(wanted.cells) == {0, 1, 2}
+    assert line.trained is not None
+    assert (line.trained.data != "of another pool", line.trained.seeds) == (True, [0, 1, 2])
+
+
+@pytest.mark.usefixtures("_small")
+def test_a_row_is_known_by_what_was_trained(tmp_path: Path) -> None:
+    file = saved(request("T1", out=tmp_path / "first", rows=["base-1"], seeds=1))  # the setting of gem
+    facts = json.loads(file.read_text())
+    facts["rows"] = [row for row in facts["rows"] if row["name"] == "base-1"]
+    file.write_text(json.dumps(facts))
+    assert {"gem", "base-1"} <= request("T1", out=tmp_path, seeds=1, saved=file).known.keys()
+
+
+def test_costs_are_of_one_machine(tmp_path: Path) -> None:
+    with pytest.raises(GradcastError, match="E11 tells costs"):
+        known(tmp_path / "none.json", load("E11"), [0], "float32")
+
+
+@pytest.mark.usefixtures("_small")
 def test_a_table_of_other_settings_gains_a_row_and_keeps_the_others(tmp_path: Path) -> None:
     changes = ["learner.lr=0.3"]
     first = saved(request("T1", out=tmp_path / "first", rows=["p-1"], seeds=2, settings=changes))
     wanted = request("T1", out=tmp_path / "second", rows=["predicted"], seeds=2, settings=changes, saved=first)
-    assert list(wanted.known) == ["gem", "p-1"]
+    assert list(wanted.known) == ["gem", "p-1"]  # not the rows of a sweep, which keep their settings
     rows = json.loads(saved(wanted).read_text())["rows"]
     assert [(row["name"], row["ours"]["acc"]["seeds"]) for row in rows] == [("gem", 2), ("predicted", 2), ("p-1", 2)]
     assert Cell(wanted.experiment.item("gem").setting).seeds(wanted.cells) == set()
@@ -99,11 +131,13 @@ Damage = Callable[[dict[str, Any]], object]
     ("damage", "message"),
     [
         (lambda row: row.pop("name"), "cannot be read"),
+        (lambda row: row["trained"].pop("data"), "cannot be read"),
         (lambda row: row["trained"]["seeds"]["0"].pop("acc"), "cannot be read"),
         (lambda row: row.update(trained=7), "cannot be read"),
-        (lambda row: row.update(trained=None), "has no row of T1"),
-        (lambda row: row["trained"].update(cell="another"), "has no row of T1"),
-        (lambda row: row["trained"].update(seeds={}), "has no row of T1"),
+        (lambda row: row.update(trained=None), "has no seeds of T1"),
+        (lambda row: row.pop("trained"), "earlier versions have no seeds"),
+        (lambda row: row["trained"].update(cell="another"), "has no seeds of T1"),
+        (lambda row: row["trained"].update(seeds={}), "has no seeds of T1"),
     ],
 )
 def test_files_that_are_no_such_table(damage: Damage, message: str, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from torch import Tensor
 import tests.interpreted  # noqa: F401
 from gradcast.gradients import cone
 from gradcast.randomness import torch_generator
-from tests.gradients.test_cone import CIRCLES, kkt, with_repeats
+from tests.gradients.test_cone import CIRCLES, kkt, whole
 
 PROGRAMMES, LENGTH = 3, 40
 PRECISION = 1e-14
@@ -50,13 +50,13 @@ def test_the_kernel_solves_what_the_cpu_solves(
     torch.testing.assert_close(*nearest, rtol=1e-7, atol=1e-9)  # weights of repeated rows are not unique
 
 
-@pytest.mark.parametrize(("seed", "tasks", "repeats"), CIRCLES)
+@pytest.mark.parametrize(("rows", "gradient"), CIRCLES)
 def test_programmes_that_once_went_round_in_circles(
-    seed: int, tasks: int, repeats: int, monkeypatch: pytest.MonkeyPatch
+    rows: list[list[int]], gradient: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cone, "_nonnegative", cone._on_device)
-    gram, inner = with_repeats(seed, tasks, repeats)
-    assert kkt(gram, inner, 0.0, cone.solve(gram, inner)) < 1e-11
+    gram, inner = whole(rows, gradient)
+    assert kkt(gram, inner, 0.0, cone.solve(gram, inner)) < 1e-12
 
 
 def test_unknowns_that_do_not_meet_are_solved_one_by_one() -> None:

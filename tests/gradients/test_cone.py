@@ -10,7 +10,14 @@ from torch import Tensor
 
 from gradcast.gradients.cone import project, solve
 
-CIRCLES = [(240, 3, 4), (1971, 6, 3), (1881, 8, 2), (5652, 3, 4)]  # seed, tasks, repeats
+# Rows and gradient of programmes for which a rounded share, or a repeated row, once had no solution.
+CIRCLES = [
+    ([[-4, 3, 6], [1, 3, 1], [-6, -5, 3], [8, 6, -6], [-1, 7, 4], [-8, 6, 12]], [-1, 2, -7]),
+    ([[5, 9, 8], [-2, -6, 5], [3, -7, 2], [2, 2, -4], [8, -2, 11], [10, 18, 16]], [0, 3, 9]),
+    ([[8, -6, -1], [-7, -1, 3], [-8, -9, 5], [-7, -16, 7], [16, -12, -2]], [2, 7, -1]),
+    ([[7, 6, -2], [-9, -9, -7], [7, 7, 1], [5, 4, -8], [14, 12, -4]], [8, -9, 4]),
+    ([[-2, -8, -5], [-6, 3, 6], [0, 9, 6], [-8, 4, 7], [-4, -16, -10]], [5, -1, 4]),
+]
 
 
 def programme(seed: int, tasks: int, size: int = 40) -> tuple[Tensor, Tensor]:
@@ -26,6 +33,13 @@ def with_repeats(seed: int, tasks: int, repeats: int) -> tuple[Tensor, Tensor]:
     copies = rows[torch.arange(repeats) % tasks] * torch.linspace(1, 2, repeats, dtype=torch.float64).unsqueeze(1)
     rows = torch.cat([rows, copies, rows.sum(0, keepdim=True), torch.zeros(1, rows.shape[1], dtype=torch.float64)])
     return (rows @ rows.T)[None], (rows @ g)[None]
+
+
+def whole(rows: list[list[int]], gradient: list[int]) -> tuple[Tensor, Tensor]:
+    """A programme of whole numbers, the same on every machine."""
+    wide = torch.tensor([*rows, gradient], dtype=torch.float64)
+    products = (wide.unsqueeze(1) * wide.unsqueeze(0)).sum(-1)
+    return products[None, :-1, :-1], products[None, :-1, -1]
 
 
 def kkt(gram: Tensor, inner: Tensor, margin: Tensor | float, v: Tensor) -> float:
@@ -73,10 +87,10 @@ def test_repeated_dependent_and_zero_rows_give_a_valid_solution(
     assert kkt(gram, inner, margin, solve(gram, inner, margin)) < 1e-11
 
 
-@pytest.mark.parametrize(("seed", "tasks", "repeats"), CIRCLES)
-def test_programmes_that_once_went_round_in_circles(seed: int, tasks: int, repeats: int) -> None:
-    gram, inner = with_repeats(seed, tasks, repeats)
-    assert kkt(gram, inner, 0.0, solve(gram, inner)) < 1e-11
+@pytest.mark.parametrize(("rows", "gradient"), CIRCLES)
+def test_programmes_that_once_went_round_in_circles(rows: list[list[int]], gradient: list[int]) -> None:
+    gram, inner = whole(rows, gradient)
+    assert kkt(gram, inner, 0.0, solve(gram, inner)) < 1e-12
 
 
 def test_more_constraints_than_dimensions() -> None:

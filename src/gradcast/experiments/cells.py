@@ -36,8 +36,8 @@ class Cell:
         facts = self.setting.model_dump()
         if isinstance(self.setting.signal, NoSignalSpec) and self.setting.semi is None:
             facts = {table: facts[table] for table in facts if table not in ("policy", "pool")}
-        digest = hashlib.blake2b(json.dumps([facts, self.dtype]).encode(), digest_size=6).hexdigest()
-        return f"{self.setting.stream.source}-{self.setting.learner.name}-{self.setting.signal.name}-{digest}"
+        short = hashlib.blake2b(json.dumps([facts, self.dtype]).encode(), digest_size=6).hexdigest()
+        return f"{self.setting.stream.source}-{self.setting.learner.name}-{self.setting.signal.name}-{short}"
 
     def spec(self, seeds: Sequence[int]) -> Spec:
         """A run of nothing else."""
@@ -64,11 +64,21 @@ class Cell:
         """Seeds that are trained; cheaper than their results."""
         return {seed for place in self.directories(out) for seed in place.spec.seeds}
 
+    def data(self, out: Path) -> str:
+        """A digest of all that its trained seeds saw; empty where there are none."""
+        places = self.directories(out)
+        return digest(content(places[0])) if places else ""
+
     def train(self, seeds: Sequence[int], out: Path, data: Path | None, device: str, display: Display | None) -> None:
         """The seeds that are missing."""
         missing = sorted(set(seeds) - self.seeds(out))
         if missing:
             run(self.spec(missing), out=out, data=data, device=device, display=display)
+
+
+def digest(facts: object) -> str:
+    """A short name for facts that JSON can hold."""
+    return hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=6).hexdigest()
 
 
 def content(place: RunDirectory) -> dict[str, object]:

@@ -65,7 +65,7 @@ def lines(
     own = {item.name: trained(item, seeds, dtype, out) for item in experiment.items}
     for name, before in (known or {}).items():
         here = own[name]
-        own[name] = before if here is None else here.with_seeds_of(before)
+        own[name] = before if here is None else here.with_seeds_of(before)  # if they saw the same data
     found = [_line(item, experiment, own, (failed or {}).get(item.name, "")) for item in experiment.items]
     corrected = iter(correct([line.paired for line in found if line.paired is not None]))
     return [line if line.paired is None else replace(line, paired=next(corrected)) for line in found]

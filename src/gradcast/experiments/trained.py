@@ -28,7 +28,8 @@ class Trained:
     cost: Mapping[str, float] = field(default_factory=dict)
     origin: str = ""  # device, version, day and commit
     cell: str = ""  # the name of what was trained
-    source: object = None  # digest of the labelled images
+    source: object = None  # digest of the labelled images: rows that share them are compared
+    data: str = ""  # of all that the seeds saw: seeds that share it are put together
     scheduled: bool = False  # tables of many epochs a task divide transfer by one task less, and have none forward
     best_errors: Mapping[int, float] = field(default_factory=dict)  # of all tests, in per cent, where labels are few
 
@@ -45,14 +46,15 @@ class Trained:
 
     def with_seeds_of(self, other: "Trained") -> "Trained":
         """This, and the other's seeds that it lacks, if they are of the same setting and saw the same data."""
-        if (self.cell, self.source) != (other.cell, other.source) or not set(other.measures) - set(self.measures):
+        if (self.cell, self.data) != (other.cell, other.data) or not set(other.measures) - set(self.measures):
             return self
         return Trained(
             {**other.measures, **self.measures},
             {**other.cost, **self.cost},
-            "; ".join(dict.fromkeys([self.origin, other.origin])),
+            _origins([self.origin, other.origin]),
             self.cell,
             self.source,
+            self.data,
             self.scheduled,
             {**other.best_errors, **self.best_errors},
         )
@@ -61,7 +63,8 @@ class Trained:
         """For JSON; ``known`` reads it back."""
         best = {seed: {BEST: error} for seed, error in self.best_errors.items()}
         seeds = {str(seed): self.measures[seed].as_dict() | best.get(seed, {}) for seed in self.seeds}
-        return {"cell": self.cell, "source": self.source, "cost": dict(self.cost), "seeds": seeds}
+        facts = {"cell": self.cell, "source": self.source, "data": self.data}
+        return {**facts, "cost": dict(self.cost), "seeds": seeds}
 
 
 def trained(item: Item, seeds: Sequence[int], dtype: Arithmetic, out: Path) -> Trained | None:
@@ -78,39 +81,40 @@ def trained(item: Item, seeds: Sequence[int], dtype: Arithmetic, out: Path) -> T
     return Trained(
         {seed: found[seed][1].measures[found[seed][1].seeds.index(seed)] for seed in kept},
         costs[0],
-        "; ".join(dict.fromkeys(origins)),
+        _origins(origins),
         cell.name,
         content(places[0])["source"],
+        cell.data(out),
         item.setting.schedule is not None,
         {} if item.setting.semi is None else {seed: _best_error(found[seed][0], seed) for seed in kept},
     )
 
 
 def rows_of(file: Path) -> dict[str, Mapping[str, Any]]:
-    """The rows of a table saved before that have anything trained."""
+    """The rows of a table saved before whose seeds it has."""
     try:
-        return {str(row["name"]): row for row in parse_json(file.read_text(encoding="utf-8"))["rows"] if row["trained"]}
-    except (OSError, ValueError, LookupError, TypeError) as error:
+        rows = {str(row["name"]): row for row in parse_json(file.read_text(encoding="utf-8"))["rows"]}
+        return {name: row for name, row in rows.items() if row.get("trained")}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise _unreadable(file, error) from None
 
 
 def known(file: Path, experiment: Experiment, seeds: Sequence[int], dtype: Arithmetic) -> dict[str, Trained]:
     """Rows of a table saved before that were trained with the settings of this one, and the seeds asked for."""
-    rows, found = rows_of(file), dict[str, Trained]()
-    for item in experiment.items:
-        if item.name in rows and item.setting is not None:
-            try:
-                row = _read(rows[item.name], item, seeds)
-            except (ValueError, LookupError, TypeError, AttributeError) as error:
-                raise _unreadable(file, error) from None
-            if row.measures and row.cell == Cell(item.setting, dtype).name:
-                found[item.name] = row
-    if not found:
+    if experiment.header.alone:
+        raise GradcastError(f"{experiment.header.id} tells costs, which belong to one machine; leave --known out")
+    try:
+        rows = {row["trained"]["cell"]: row for row in rows_of(file).values()}  # several tables may share a cell
+        cells = [(item, Cell(item.setting, dtype).name) for item in experiment.items if item.setting is not None]
+        found = {item.name: _read(rows[cell], item, seeds) for item, cell in cells if cell in rows}
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise _unreadable(file, error) from None
+    if not any(row.measures for row in found.values()):
         raise GradcastError(
-            f"{file} has no row of {experiment.header.id} with these settings, seeds and dtype {dtype}; "
-            "repeat the options it was made with"
+            f"{file} has no seeds of {experiment.header.id} with these settings and dtype {dtype}; "
+            "repeat the options it was made with (files of earlier versions have no seeds at all)"
         )
-    return found
+    return {name: row for name, row in found.items() if row.measures}
 
 
 def _unreadable(file: Path, error: Exception) -> GradcastError:
@@ -128,9 +132,14 @@ def _read(row: Mapping[str, Any], item: Item, wanted: Sequence[int]) -> Trained:
         str(row["origin"]),
         facts["cell"],
         facts["source"],
+        facts["data"],
         item.setting is not None and item.setting.schedule is not None,
         {seed: float(own[BEST]) for seed, own in seeds.items() if BEST in own},
     )
+
+
+def _origins(each: Sequence[str]) -> str:
+    return "; ".join(dict.fromkeys(part for origin in each for part in origin.split("; ")))
 
 
 def _best_error(place: RunDirectory, seed: int) -> float:

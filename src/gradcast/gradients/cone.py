@@ -67,7 +67,8 @@ def solve(
 ) -> Float[Tensor, "n t"]:
     """Solutions v of n programmes, to rounding: ``v >= margin``, ``w = gram v + inner >= 0``, ``(v - margin) w = 0``.
 
-    ``gram`` may be singular. Non-finite input gives a meaningless but finite-time answer; the caller checks its loss.
+    ``gram`` may be singular; where rows nearly repeat, ``w`` may be below zero by 1e-8 of its terms. Non-finite input
+    gives a meaningless but finite-time answer; the caller checks its loss.
     """
     gram, inner = gram.double(), inner.double()
     low = margin.double().unsqueeze(-1) if isinstance(margin, Tensor) else torch.full_like(inner[:, :1], margin)

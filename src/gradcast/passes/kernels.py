@@ -136,7 +136,8 @@ def convolve(x: Tensor, filters: Tensor, *, stride: int) -> Tensor:
 
 def writes(x: Tensor, filters: Tensor) -> bool:
     """Whether the library can write the convolutions of several replicas side by side."""
-    return len(filters) > 1 and x.is_cuda and cudnn.enabled and cudnn.is_available() and torch.version.hip is None
+    there = x.is_cuda and cudnn.enabled and cudnn.is_available() and torch.version.hip is None
+    return len(filters) > 1 and there and (x.dtype != torch.bfloat16 or _modern(x.device))
 
 
 def written(x: Tensor, filters: Tensor, options: Options) -> Tensor:

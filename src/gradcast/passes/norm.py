@@ -47,7 +47,7 @@ class NormRelu(Function):
     def backward(ctx: Any, dy: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         """Through the statistics every image's gradient depends on all images of its pass."""
         x, y, weight, *moments = ctx.saved_tensors
-        dy = dy if y is None else torch.where(y > 0, dy, ctx.leak * dy)
+        dy = dy if y is None else torch.ops.aten.leaky_relu_backward.default(dy, y, ctx.leak, True)
         groups, dx = len(moments) // 2, torch.empty_like(x)
         mean, rstd = moments[:groups], moments[groups:]
         own = zip(x.chunk(groups), dy.chunk(groups), dx.chunk(groups), weight.flatten(0, 1), mean, rstd, strict=True)
