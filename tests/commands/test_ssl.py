@@ -54,11 +54,17 @@ def test_a_quick_look_has_another_name_and_the_same_course() -> None:
     assert [row.setting.semi.steps for row in least.rows if row.setting.semi] == [60] * 7  # never longer than it was
 
 
-def test_show_quick_and_what_has_no_such_table(tmp_path: Path) -> None:
+def test_show_quick_other_steps_and_what_has_no_such_table(tmp_path: Path) -> None:
     shown = called("ssl", "cifar10-4000", "--quick", "--show", cwd=tmp_path).stdout
     assert 'name = "cifar10-4000-quick"' in shown
     assert "seeds = [0, 1]" in shown
     assert "steps = 4000" in shown
+    tenth = called("ssl", "cifar10-4000", "--steps", "40000", "--show", cwd=tmp_path).stdout
+    assert 'name = "cifar10-4000"' in tenth
+    for line in ("steps = 40000", "warm_up = 400", "milestones = [30000, 35000]", "ramp = 400", "ramp = 10000"):
+        assert line in tenth
+    both = cli("ssl", "digits-100", "--steps", "40", "--quick", cwd=tmp_path)
+    assert (both.returncode, "leave it or --steps out" in both.stderr) == (2, True)
     wrong = cli("ssl", "digits", cwd=tmp_path)
     assert wrong.returncode == 2
     assert "digits has no table [semi]; run it with gradcast run, or set semi.labels" in wrong.stderr

@@ -1,5 +1,6 @@
 """``gradcast ssl``: one task, few labels."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -24,6 +25,9 @@ def ssl(
     quick: Annotated[
         bool, typer.Option("--quick", help="the same course in a hundredth of the steps, two seeds: a look")
     ] = False,
+    steps: Annotated[
+        int | None, typer.Option(min=1, help="the same course in so many steps: warm-up, ramp and drops move with them")
+    ] = None,
     data: DataOption = None,
     out: OutOption = Path("runs"),
     device: DeviceOption = "auto",
@@ -37,12 +41,14 @@ def ssl(
 
     Last and best error of every row, over paired seeds. [bold]gradcast run[/] takes the same specifications.
     """
+    if quick and steps:
+        raise GradcastError("--quick has a number of steps of its own; leave it or --steps out")
     count = seeds or (QUICK_SEEDS if quick else None)
     chosen = [*(settings or []), *([f"seeds={list(range(count))}"] if count else [])]
     spec = specfile.load(what, chosen)
     if any(row.setting.semi is None for row in spec.rows):
         raise GradcastError(f"{what} has no table [semi]; run it with gradcast run, or set semi.labels")
-    spec = shortened(spec) if quick else spec
+    spec = shortened(spec) if quick else spec if steps is None else in_steps(spec, lambda _: steps)
     if show:
         typer.echo(specfile.dump(spec), nl=False)
         return
@@ -52,10 +58,15 @@ def ssl(
 
 def shortened(spec: Spec) -> Spec:
     """A quick look at the same: no result takes its place, for its name says what it is."""
+    quick = in_steps(spec, lambda steps: min(max(steps // QUICK, QUICK_STEPS), steps))
+    return quick.model_copy(update={"name": f"{spec.name}-quick"})
+
+
+def in_steps(spec: Spec, count: Callable[[int], int]) -> Spec:
+    """Every row's course in another number of steps, which may depend on that it has."""
     rows = []
     for row in spec.rows:
         assert row.setting.semi is not None
-        steps = min(max(row.setting.semi.steps // QUICK, QUICK_STEPS), row.setting.semi.steps)
-        setting = row.setting.model_copy(update={"semi": row.setting.semi.within(steps)})
-        rows.append(row.model_copy(update={"setting": setting}))
-    return spec.model_copy(update={"rows": rows, "name": f"{spec.name}-quick"})
+        semi = row.setting.semi.within(count(row.setting.semi.steps))
+        rows.append(row.model_copy(update={"setting": row.setting.model_copy(update={"semi": semi})}))
+    return spec.model_copy(update={"rows": rows})

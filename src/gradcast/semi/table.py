@@ -6,7 +6,7 @@ from gradcast.errors import GradcastError
 from gradcast.semi.schedule import Schedule
 from gradcast.tables import Natural, Positive, Rate, Table
 
-TESTS = 20  # of a quick look, at most
+TESTS = 20  # of another number of steps, at most
 
 
 class SemiSpec(Table):
@@ -41,7 +41,7 @@ class SemiSpec(Table):
         return Schedule(self.steps, lr, self.warm_up, tuple(self.milestones), self.factor, self.ramp, self.test_every)
 
     def within(self, steps: int) -> "SemiSpec":
-        """The same course in fewer steps, with few tests: a quick look."""
+        """The same course in another number of steps, with few tests."""
         short = self.schedule(1.0).within(steps)
         return self.model_copy(
             update={
