@@ -104,7 +104,7 @@ def known(file: Path, experiment: Experiment, seeds: Sequence[int], dtype: Arith
     if experiment.header.alone:
         raise GradcastError(f"{experiment.header.id} tells costs, which belong to one machine; leave --known out")
     try:
-        rows = {row["trained"]["cell"]: row for row in rows_of(file).values()}  # several tables may share a cell
+        rows = {row["trained"]["cell"]: row for row in rows_of(file).values()}  # several rows may be of one cell
         cells = [(item, Cell(item.setting, dtype).name) for item in experiment.items if item.setting is not None]
         found = {item.name: _read(rows[cell], item, seeds) for item, cell in cells if cell in rows}
     except (ValueError, LookupError, TypeError, AttributeError) as error:
