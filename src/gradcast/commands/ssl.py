@@ -48,7 +48,10 @@ def ssl(
     spec = specfile.load(what, chosen)
     if any(row.setting.semi is None for row in spec.rows):
         raise GradcastError(f"{what} has no table [semi]; run it with gradcast run, or set semi.labels")
-    spec = shortened(spec) if quick else spec if steps is None else in_steps(spec, lambda _: steps)
+    if quick:
+        spec = shortened(spec)
+    elif steps is not None:
+        spec = in_steps(spec, lambda _: steps)
     if show:
         typer.echo(specfile.dump(spec), nl=False)
         return

@@ -36,8 +36,8 @@ class Cell:
         facts = self.setting.model_dump()
         if isinstance(self.setting.signal, NoSignalSpec) and self.setting.semi is None:
             facts = {table: facts[table] for table in facts if table not in ("policy", "pool")}
-        short = hashlib.blake2b(json.dumps([facts, self.dtype]).encode(), digest_size=6).hexdigest()
-        return f"{self.setting.stream.source}-{self.setting.learner.name}-{self.setting.signal.name}-{short}"
+        kind = f"{self.setting.stream.source}-{self.setting.learner.name}-{self.setting.signal.name}"
+        return f"{kind}-{digest([facts, self.dtype])}"
 
     def spec(self, seeds: Sequence[int]) -> Spec:
         """A run of nothing else."""
@@ -78,7 +78,7 @@ class Cell:
 
 def digest(facts: object) -> str:
     """A short name for facts that JSON can hold."""
-    return hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=6).hexdigest()
+    return hashlib.blake2b(json.dumps(facts).encode(), digest_size=6).hexdigest()
 
 
 def content(place: RunDirectory) -> dict[str, object]:

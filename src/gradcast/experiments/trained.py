@@ -1,13 +1,13 @@
 """What there is of a row: its seeds, put together from where they were trained, or from a table saved before."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from gradcast.environment import Arithmetic
 from gradcast.errors import GradcastError, told
-from gradcast.experiments.cells import ROW, Cell, content
+from gradcast.experiments.cells import ROW, Cell, content, digest
 from gradcast.experiments.experiment import Experiment, Item
 from gradcast.jsontext import parse_json
 from gradcast.measures import Measures
@@ -48,15 +48,12 @@ class Trained:
         """This, and the other's seeds that it lacks, if they are of the same setting and saw the same data."""
         if (self.cell, self.data) != (other.cell, other.data) or not set(other.measures) - set(self.measures):
             return self
-        return Trained(
-            {**other.measures, **self.measures},
-            {**other.cost, **self.cost},
-            _origins([self.origin, other.origin]),
-            self.cell,
-            self.source,
-            self.data,
-            self.scheduled,
-            {**other.best_errors, **self.best_errors},
+        return replace(
+            self,
+            measures={**other.measures, **self.measures},
+            cost={**other.cost, **self.cost},
+            origin=_origins([self.origin, other.origin]),
+            best_errors={**other.best_errors, **self.best_errors},
         )
 
     def as_dict(self) -> dict[str, object]:
@@ -78,13 +75,14 @@ def trained(item: Item, seeds: Sequence[int], dtype: Arithmetic, out: Path) -> T
         return None
     places = list({found[seed][0].path: found[seed][0] for seed in kept}.values())
     costs, origins = zip(*map(_environment, places), strict=True)
+    facts = content(places[0])  # all of them saw the same
     return Trained(
         {seed: found[seed][1].measures[found[seed][1].seeds.index(seed)] for seed in kept},
         costs[0],
         _origins(origins),
         cell.name,
-        content(places[0])["source"],
-        cell.data(out),
+        facts["source"],
+        digest(facts),
         item.setting.schedule is not None,
         {} if item.setting.semi is None else {seed: _best_error(found[seed][0], seed) for seed in kept},
     )
