@@ -1,5 +1,6 @@
 """BatchNorm, sum and leaky ReLU as four kernels: moments and output forward, sums and input gradient backward."""
 
+from math import gcd
 from typing import Any
 
 import torch
@@ -8,7 +9,8 @@ from torch.autograd import Function
 
 from gradcast.passes.kernels import jit, ready
 
-BLOCK = 1024  # numbers an elementwise program takes
+BLOCK = 1024  # numbers an elementwise program takes at once
+REPEAT = 4  # how many such blocks it takes
 LENGTH = 32  # pixels a summing program takes at once
 WIDTH = 64  # channels a summing program takes, at most; compilers take minutes over thousands
 PROGRAMS = 2_048  # summing programs of all passes, at most
@@ -86,8 +88,8 @@ class FusedAffineRelu(Function):
 def _applied(x: Tensor, scale: Tensor, shift: Tensor, skip: Tensor | None, leak: float) -> Tensor:
     skip = None if skip is None else skip.contiguous(memory_format=torch.channels_last)
     y, (groups, size) = torch.empty_like(x), _sizes(x, scale)
-    grid = (-(-size // BLOCK), groups)  # a grid's second side has no more than 65,535 places
-    jit().affine[grid](x, scale, shift, skip, y, size, C=scale.shape[2], LEAK=leak, BLOCK=BLOCK)
+    grid, sizes = _elementwise(size, groups, scale.shape[2])
+    jit().affine[grid](x, scale, shift, skip, y, size, **sizes, LEAK=leak)
     return y
 
 
@@ -118,9 +120,16 @@ def _summed(
 
 def _blended(x: Tensor, dy: Tensor, scale: Tensor, shift: Tensor, slope: Tensor, level: Tensor, leak: float) -> Tensor:
     dx, (groups, size) = torch.empty_like(x), _sizes(x, scale)
-    grid = (-(-size // BLOCK), groups)
-    jit().blend[grid](x, dy, scale, shift, slope, level, dx, size, C=scale.shape[2], LEAK=leak, BLOCK=BLOCK)
+    grid, sizes = _elementwise(size, groups, scale.shape[2])
+    jit().blend[grid](x, dy, scale, shift, slope, level, dx, size, **sizes, LEAK=leak)
     return dx
+
+
+def _elementwise(size: int, groups: int, channels: int) -> tuple[tuple[int, int], dict[str, int]]:
+    """Programs of passes with so many numbers, and a kernel's sizes; a grid's second side has 65,535 places at most."""
+    period = channels // gcd(channels, BLOCK)  # blocks until a channel comes at the same place again
+    sizes = {"C": channels, "PERIOD": period, "BLOCK": BLOCK, "REPEAT": REPEAT}
+    return (-(-size // (period * BLOCK * REPEAT)) * period, groups), sizes
 
 
 def _sizes(x: Tensor, scale: Tensor) -> tuple[int, int]:

@@ -2,7 +2,8 @@
 
 Images lie channels-last, so the ``3 C`` numbers that a 3x3 filter reads from one image row are contiguous: a
 convolution is a matrix product of such runs with the filter's rows, and the weight gradient of a task is the product
-of its images' runs with its output gradients. All sums are in a fixed order, so that results repeat bit for bit.
+of its images' runs with the slopes (output gradients) that see them. All sums are in a fixed order, so that results
+repeat bit for bit.
 
 A kernel is compiled anew for every value of a constant, so a size is one only where that makes the kernel faster: deep
 networks have dozens of them.
@@ -10,85 +11,98 @@ networks have dozens of them.
 
 import triton
 import triton.language as tl
+from triton import OutOfResources as OutOfResources
 
 
 @triton.jit
 def convolution(
-    x, w, y, pixels,
+    x, w, y, columns, rows,
     H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, HO: tl.constexpr, WO: tl.constexpr, O: tl.constexpr,
     STRIDE: tl.constexpr, BP: tl.constexpr, BQ: tl.constexpr, BO: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """A block of one replica's output pixels and channels."""
-    replica = tl.program_id(2).to(tl.int64)
-    p = tl.program_id(0) * BP + tl.arange(0, BP)
-    o = tl.program_id(1) * BO + tl.arange(0, BO)
+    """A band of one replica's output rows, for a block of its images' columns and of channels.
+
+    Going down, every input row is read once and gives its share to all output rows that see it.
+    """
     RUN: tl.constexpr = 3 * C
-    rest = p % (HO * WO)
-    image = p // (HO * WO)
-    h0 = (rest // WO) * STRIDE - 1
-    w0 = (rest % WO) * STRIDE - 1
-    base = ((image * H + h0) * W + w0) * C
-    x += replica * (pixels // (HO * WO)) * (H * W * C)
-    w += replica * (O * 3 * RUN)
-    y += replica * pixels * O
-    total = tl.zeros((BP, BO), tl.float32)
-    for kh in tl.static_range(3):
-        inside = (h0 + kh >= 0) & (h0 + kh < H) & (p < pixels)
-        for q0 in tl.static_range(0, RUN, BQ):
-            q = q0 + tl.arange(0, BQ)
-            mask = inside[:, None] & (q < RUN)[None, :]
-            mask = mask & ((w0 >= 0)[:, None] | (q >= C)[None, :]) & ((w0 + 2 < W)[:, None] | (q < 2 * C)[None, :])
-            runs = tl.load(x + (base + kh * (W * C))[:, None] + q[None, :], mask=mask, other=0.0)
-            rows = tl.load(
-                w + (o * (3 * RUN))[None, :] + (kh * RUN + q)[:, None],
-                mask=(q < RUN)[:, None] & (o < O)[None, :],
-                other=0.0,
-            )
-            total = tl.dot(runs, rows, total, input_precision=PRECISION)
-    tl.store(
-        y + (p * O)[:, None] + o[None, :], total.to(y.dtype.element_ty), mask=(p < pixels)[:, None] & (o < O)[None, :]
-    )
+    bands = tl.cdiv(HO, rows)
+    replica = tl.program_id(2).to(tl.int64)
+    first = tl.program_id(0) % bands * rows
+    p = tl.program_id(0) // bands * BP + tl.arange(0, BP)
+    o = tl.program_id(1) * BO + tl.arange(0, BO)
+    q = tl.arange(0, BQ)
+    image = p // WO
+    across = p % WO * STRIDE
+    seen = (p < columns)[:, None] & (q < RUN)[None, :]
+    seen = seen & ((across > 0)[:, None] | (q >= C)[None, :]) & ((across + 1 < W)[:, None] | (q < 2 * C)[None, :])
+    runs = x + replica * (columns // WO) * (H * W * C) + ((image * (H * W) + across - 1) * C)[:, None] + q[None, :]
+    filters = w + replica * (O * 3 * RUN) + (o * (3 * RUN))[None, :] + q[:, None]
+    known = (q < RUN)[:, None] & (o < O)[None, :]
+    top = tl.load(filters, mask=known, other=0.0)
+    middle = tl.load(filters + RUN, mask=known, other=0.0)
+    bottom = tl.load(filters + 2 * RUN, mask=known, other=0.0)
+    out = y + replica * columns * (HO * O) + ((image * (HO * WO) + p % WO) * O)[:, None] + o[None, :]
+    kept = (p < columns)[:, None] & (o < O)[None, :]
+    next = tl.zeros((BP, BO), tl.float32)
+    after = tl.zeros((BP, BO), tl.float32)
+    for h in range(first - (3 - STRIDE), tl.minimum(first + rows, HO)):
+        r = h * STRIDE + 1
+        row = tl.load(runs + r * (W * C), mask=seen & (r >= 0) & (r < H), other=0.0)
+        now = tl.dot(row, bottom, next, input_precision=PRECISION)
+        if STRIDE == 1:
+            next = tl.dot(row, middle, after, input_precision=PRECISION)
+            after = tl.dot(row, top, input_precision=PRECISION)
+        else:
+            above = tl.load(runs + (r - 1) * (W * C), mask=seen & (r > 0), other=0.0)
+            now = tl.dot(above, middle, now, input_precision=PRECISION)
+            next = tl.dot(row, top, input_precision=PRECISION)
+        tl.store(out + h * (WO * O), now.to(y.dtype.element_ty), mask=kept & (h >= first))
 
 
 @triton.jit
 def weight_gradient(
     x, dy, out, pixels, chunk,
     H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, HO: tl.constexpr, WO: tl.constexpr, O: tl.constexpr,
-    STRIDE: tl.constexpr, BP: tl.constexpr, BQ: tl.constexpr, BO: tl.constexpr, PRECISION: tl.constexpr,
+    STRIDE: tl.constexpr, BP: tl.constexpr, BQ: tl.constexpr, BS: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """A block of one pass's weight gradient, summed over one part of its output pixels; all filter rows at once."""
-    RUN: tl.constexpr = 3 * C
-    QS: tl.constexpr = (RUN + BQ - 1) // BQ
+    """A block of one pass's weight gradient, summed over one part of its pixels.
+
+    With stride 1 the three slopes above one another that see a run of a row stand side by side: their product with the
+    run is the gradient of all nine places of the filter. With stride 2 the three runs that one slope sees do.
+    """
+    TALL: tl.constexpr = 3 if STRIDE == 1 else 1
+    SLOPES: tl.constexpr = TALL * O
+    RUNS: tl.constexpr = 9 * C // TALL
+    QS: tl.constexpr = (RUNS + BQ - 1) // BQ
     group = tl.program_id(0).to(tl.int64)
     part = tl.program_id(1)
-    q = (tl.program_id(2) % QS) * BQ + tl.arange(0, BQ)
-    o = (tl.program_id(2) // QS) * BO + tl.arange(0, BO)
+    q = tl.program_id(2) % QS * BQ + tl.arange(0, BQ)
+    s = tl.program_id(2) // QS * BS + tl.arange(0, BS)
     x += group * (pixels // (HO * WO)) * (H * W * C)
     dy += group * pixels * O
-    top = tl.zeros((BO, BQ), tl.float32)
-    middle = tl.zeros((BO, BQ), tl.float32)
-    bottom = tl.zeros((BO, BQ), tl.float32)
+    up = TALL // 2 - s // O
+    down = q // (3 * C) - (1 - TALL // 2)
+    along = q % (3 * C)
+    slope_at = up * (WO * O) + s % O
+    run_at = down * (W * C) + along - C
+    total = tl.zeros((BS, BQ), tl.float32)
     for start in range(part * chunk, tl.minimum((part + 1) * chunk, pixels), BP):
         p = start + tl.arange(0, BP)
-        rest = p % (HO * WO)
-        h = (rest // WO) * STRIDE - 1
-        w = (rest % WO) * STRIDE - 1
-        runs = x + (((p // (HO * WO) * H + h) * W + w) * C)[:, None] + q[None, :]
-        mask = (p < pixels)[:, None] & (q < RUN)[None, :]
-        slopes = tl.load(dy + (p * O)[:, None] + o[None, :], mask=(p < pixels)[:, None] & (o < O)[None, :], other=0.0)
-        slopes = tl.trans(slopes)
-        mask = mask & ((w >= 0)[:, None] | (q >= C)[None, :]) & ((w + 2 < W)[:, None] | (q < 2 * C)[None, :])
-        row = tl.load(runs, mask=mask & (h >= 0)[:, None], other=0.0)
-        top = tl.dot(slopes, row, top, input_precision=PRECISION)
-        row = tl.load(runs + W * C, mask=mask & (h + 1 < H)[:, None], other=0.0)
-        middle = tl.dot(slopes, row, middle, input_precision=PRECISION)
-        row = tl.load(runs + 2 * W * C, mask=mask & (h + 2 < H)[:, None], other=0.0)
-        bottom = tl.dot(slopes, row, bottom, input_precision=PRECISION)
-    at = ((part * tl.num_programs(0) + group) * O + o)[:, None] * (3 * RUN) + q[None, :]
-    inside = (o < O)[:, None] & (q < RUN)[None, :]
-    tl.store(out + at, top, mask=inside)
-    tl.store(out + at + RUN, middle, mask=inside)
-    tl.store(out + at + 2 * RUN, bottom, mask=inside)
+        h = p // WO % HO
+        across = p % WO * STRIDE
+        mask = (p < pixels)[:, None] & (s < SLOPES)[None, :]
+        if STRIDE == 1:
+            mask = mask & (h[:, None] + up[None, :] >= 0) & (h[:, None] + up[None, :] < HO)
+        slopes = tl.load(dy + (p * O)[:, None] + slope_at[None, :], mask=mask, other=0.0)
+        mask = (p < pixels)[:, None] & (q < RUNS)[None, :] & ((across > 0)[:, None] | (along >= C)[None, :])
+        mask = mask & ((across + 1 < W)[:, None] | (along < 2 * C)[None, :])
+        if STRIDE != 1:
+            mask = mask & ((h > 0)[:, None] | (down >= 0)[None, :])
+        at = ((p // (HO * WO) * H + h * STRIDE) * W + across) * C
+        runs = tl.load(x + at[:, None] + run_at[None, :], mask=mask, other=0.0)
+        total = tl.dot(tl.trans(slopes), runs, total, input_precision=PRECISION)
+    at = (part * tl.num_programs(0) + group) * (O * 9 * C) + ((s % O * TALL + s // O) * RUNS)[:, None] + q[None, :]
+    tl.store(out + at, total, mask=(s < SLOPES)[:, None] & (q < RUNS)[None, :])
 
 
 @triton.jit(do_not_specialize=["length", "chunk"])
@@ -167,18 +181,26 @@ def fold(running_mean, running_var, mean, var, passes, momentum, unbias, C, BC: 
 
 
 @triton.jit
-def affine(x, scale, shift, skip, y, size, C: tl.constexpr, LEAK: tl.constexpr, BLOCK: tl.constexpr):
-    """``y = x * scale + shift (+ skip)``, of which ReLU leaves a share where it is negative: all, if that is 1."""
+def affine(
+    x, scale, shift, skip, y, size,
+    C: tl.constexpr, PERIOD: tl.constexpr, LEAK: tl.constexpr, BLOCK: tl.constexpr, REPEAT: tl.constexpr,
+):  # fmt: skip
+    """``y = x * scale + shift (+ skip)``, of which ReLU leaves a share where it is negative: all, if that is 1.
+
+    Blocks a PERIOD apart meet the same channels, so a program reads their factors once.
+    """
     group = tl.program_id(1).to(tl.int64)
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    at = group * C + i % C
-    value = tl.load(x + group * size + i, mask=i < size).to(tl.float32)
-    value = value * tl.load(scale + at) + tl.load(shift + at)
-    if skip is not None:
-        value += tl.load(skip + group * size + i, mask=i < size).to(tl.float32)
-    if LEAK != 1.0:
-        value = tl.where(value > 0, value, LEAK * value)
-    tl.store(y + group * size + i, value.to(y.dtype.element_ty), mask=i < size)
+    lane = tl.program_id(0) % PERIOD * BLOCK + tl.arange(0, BLOCK)
+    a = tl.load(scale + group * C + lane % C)
+    b = tl.load(shift + group * C + lane % C)
+    for k in tl.static_range(REPEAT):
+        i = (tl.program_id(0) // PERIOD * REPEAT + k) * (PERIOD * BLOCK) + lane
+        value = tl.load(x + group * size + i, mask=i < size).to(tl.float32) * a + b
+        if skip is not None:
+            value += tl.load(skip + group * size + i, mask=i < size).to(tl.float32)
+        if LEAK != 1.0:
+            value = tl.where(value > 0, value, LEAK * value)
+        tl.store(y + group * size + i, value.to(y.dtype.element_ty), mask=i < size)
 
 
 @triton.jit(do_not_specialize=["length", "chunk"])
@@ -237,19 +259,25 @@ def finish_sums(
 
 @triton.jit
 def blend(
-    x, dy, scale, shift, slope, level, dx, size, C: tl.constexpr, LEAK: tl.constexpr, BLOCK: tl.constexpr
+    x, dy, scale, shift, slope, level, dx, size,
+    C: tl.constexpr, PERIOD: tl.constexpr, LEAK: tl.constexpr, BLOCK: tl.constexpr, REPEAT: tl.constexpr,
 ):  # fmt: skip
     """``dx = dy * scale + x * slope + level``, dy gated by a ReLU whose input is computed again; 1 for none."""
     group = tl.program_id(1).to(tl.int64)
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    at = group * C + i % C
-    value = tl.load(x + group * size + i, mask=i < size).to(tl.float32)
-    gradient = tl.load(dy + group * size + i, mask=i < size).to(tl.float32)
+    lane = tl.program_id(0) % PERIOD * BLOCK + tl.arange(0, BLOCK)
+    at = group * C + lane % C
     a = tl.load(scale + at)
-    if LEAK != 1.0:
-        gradient = tl.where(value * a + tl.load(shift + at) > 0, gradient, LEAK * gradient)
-    value = gradient * a + value * tl.load(slope + at) + tl.load(level + at)
-    tl.store(dx + group * size + i, value.to(dx.dtype.element_ty), mask=i < size)
+    b = tl.load(shift + at)
+    tilt = tl.load(slope + at)
+    base = tl.load(level + at)
+    for k in tl.static_range(REPEAT):
+        i = (tl.program_id(0) // PERIOD * REPEAT + k) * (PERIOD * BLOCK) + lane
+        value = tl.load(x + group * size + i, mask=i < size).to(tl.float32)
+        gradient = tl.load(dy + group * size + i, mask=i < size).to(tl.float32)
+        if LEAK != 1.0:
+            gradient = tl.where(value * a + b > 0, gradient, LEAK * gradient)
+        value = gradient * a + value * tilt + base
+        tl.store(dx + group * size + i, value.to(dx.dtype.element_ty), mask=i < size)
 
 
 @triton.jit

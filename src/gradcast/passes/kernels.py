@@ -1,7 +1,9 @@
 """Convolutions on the GPU with one weight gradient a pass; see ``jit.py`` for the kernels themselves."""
 
 import warnings
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
+from math import prod
 from types import ModuleType
 from typing import Literal
 
@@ -13,7 +15,8 @@ from torch.nn.grad import conv2d_weight
 
 FEW = 40  # up to so many channels our convolution beats the library's
 MANY = 1 << 32  # products of a pass with more channels from which on the library keeps a GPU busy, pass by pass
-PROGRAMS = 1_000  # a weight gradient is cut until about this many programs share it
+PROGRAMS = 1_000  # a convolution or weight gradient is cut until about this many programs share it
+AHEAD = 1 << 17  # bytes of rows that a convolution reads ahead, at most
 TOLERANCE = 0.02  # of the largest number; products of rounded factors differ by a tenth of that
 Kernel = Literal["convolve", "weight_gradients"]
 Options = tuple[tuple[int, int], tuple[int, int], tuple[int, int], int]  # stride, padding, dilation, groups
@@ -94,22 +97,32 @@ def agree(
     x, dy = (images.contiguous(memory_format=torch.channels_last) for images in (x, dy))
     x64, dy64, filters64 = x.double(), dy.double(), filters.double()
     if kernel == "convolve":
-        found = convolve(x, filters, stride=stride)
+        ours = partial(convolve, x, filters, stride=stride)
         each = [conv2d(a, w, None, stride, 1) for a, w in zip(x64.chunk(2), filters64, strict=True)]
         expected = torch.cat(each)
     else:
-        found = weight_gradients(x, dy, filters, groups=4, stride=stride)
+        ours = partial(weight_gradients, x, dy, filters, groups=4, stride=stride)
         shares = zip(x64.chunk(4), dy64.chunk(4), strict=True)
         expected = torch.stack([conv2d_weight(a, filters64[0].shape, d, stride, 1) for a, d in shares])
-    error = float((found - expected).abs().max() / expected.abs().max())
-    if not error < TOLERANCE:  # not a number where one is
+    problem = _problem(ours, expected)
+    if problem is not None:
         warnings.warn(
-            f"our kernel {kernel} for a 3 x 3 convolution of {tuple(shape)} differs from the library's "
-            f"by {error:.1e}: the library's is used, which is slower",
+            f"our kernel {kernel} for a 3 x 3 convolution of {tuple(shape)} {problem}: "
+            "the library's is used, which is slower",
             stacklevel=2,
         )
-        return False
-    return True
+    return problem is None
+
+
+def _problem(ours: Callable[[], Tensor], expected: Tensor) -> str | None:
+    """What is wrong with a kernel, if something is."""
+    try:
+        found = ours()
+    except jit().OutOfResources as shortage:
+        return f"is too large for this GPU ({shortage})"
+    error = float((found - expected).abs().max() / expected.abs().max())
+    right = error < TOLERANCE  # not a number where one is
+    return None if right else f"differs from the library's by {error:.1e}"
 
 
 def rounded(x: Tensor) -> bool:
@@ -125,11 +138,14 @@ def convolve(x: Tensor, filters: Tensor, *, stride: int) -> Tensor:
     runs = filters.permute(0, 1, 3, 4, 2).contiguous()
     shape = (len(x), outputs, height, width)
     y = torch.empty(shape, dtype=x.dtype, device=x.device, memory_format=torch.channels_last)
-    pixels = len(x) // replicas * height * width
-    block = {"BP": 128, "BQ": 32 if outputs <= 32 else 64, "BO": 32 if outputs <= 32 else 64}
-    jit().convolution[(-(-pixels // block["BP"]), -(-outputs // block["BO"]), replicas)](
-        x, runs, y, pixels, H=x.shape[2], W=x.shape[3], C=channels, HO=height, WO=width, O=outputs,
-        STRIDE=stride, **block, PRECISION="tf32", num_warps=8 if outputs <= 32 else 4, num_stages=2,
+    columns, plain = len(x) // replicas * width, x.dtype == torch.float32
+    block = {"BP": 64, "BQ": _block(3 * channels), "BO": 32 if plain or outputs <= 32 else 64}
+    read = block["BP"] * block["BQ"] * stride * x.element_size()
+    blocks = -(-columns // block["BP"]), -(-outputs // block["BO"]), replicas
+    rows = max(1, min(height, height * prod(blocks) // PROGRAMS))
+    jit().convolution[(blocks[0] * -(-height // rows), *blocks[1:])](
+        x, runs, y, columns, rows, H=x.shape[2], W=x.shape[3], C=channels, HO=height, WO=width, O=outputs,
+        STRIDE=stride, **block, PRECISION="tf32", num_warps=4, num_stages=3 if 3 * read <= AHEAD else 2,
     )  # fmt: skip
     return y
 
@@ -159,15 +175,22 @@ def weight_gradients(x: Tensor, dy: Tensor, filters: Tensor, *, groups: int, str
     """One weight gradient for each of ``groups`` equal shares of the images: ``[groups, O, C, 3, 3]``, in float32."""
     outputs, channels = filters.shape[1], x.shape[1]
     x = x.contiguous(memory_format=torch.channels_last)
-    run, pixels = 3 * channels, dy.numel() // (groups * outputs)
-    block = {"BP": 32, "BQ": 32 if run <= 32 else 64, "BO": 32}
-    tiles = -(-run // block["BQ"]) * -(-outputs // block["BO"])
-    parts = max(1, min(-(-PROGRAMS // (groups * tiles)), pixels // (8 * block["BP"])))
+    tall = 3 if stride == 1 else 1
+    slopes, runs, pixels = tall * outputs, 9 // tall * channels, dy.numel() // (groups * outputs)
+    plain = x.dtype == torch.float32  # tensor cores take the slopes transposed only where they are rounded to bfloat16
+    block = {"BP": 32 if plain else 64, "BQ": _block(runs), "BS": 32 if plain else _block(slopes)}
+    tiles = -(-runs // block["BQ"]) * -(-slopes // block["BS"])
+    parts = max(1, min(-(-PROGRAMS // (groups * tiles)), pixels // (4 * block["BP"])))
     chunk = -(-pixels // (parts * block["BP"])) * block["BP"]
     parts = -(-pixels // chunk)
     sums = x.new_empty(parts, groups, outputs, 3, 3, channels, dtype=torch.float32)
     jit().weight_gradient[(groups, parts, tiles)](
         x, dy, sums, pixels, chunk, H=x.shape[2], W=x.shape[3], C=channels, HO=dy.shape[2], WO=dy.shape[3], O=outputs,
-        STRIDE=stride, **block, PRECISION="tf32", num_warps=4, num_stages=2,
+        STRIDE=stride, **block, PRECISION="tf32", num_warps=4, num_stages=3,
     )  # fmt: skip
     return sums.sum(0).permute(0, 1, 4, 2, 3)
+
+
+def _block(size: int) -> int:
+    """A power of two: what tensor cores take at least, up to what registers hold."""
+    return min(128, max(16, 1 << (size - 1).bit_length()))
