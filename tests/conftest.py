@@ -18,7 +18,7 @@ KERNELS = ("gradcast.passes.jit", "gradcast.gradients.active_set")  # their comp
 modules = [".".join(path.relative_to(SOURCE).with_suffix("").parts) for path in SOURCE.rglob("[!_]*.py")]
 jaxtyping.jaxtyped = tests.typechecker.checked  # type: ignore[assignment]  # the hook looks it up
 jaxtyping.install_import_hook(
-    [module for module in modules if module not in KERNELS], f"{tests.typechecker.__name__}.check"
+    [module for module in modules if not module.startswith(KERNELS)], f"{tests.typechecker.__name__}.check"
 )
 
 

@@ -88,6 +88,15 @@ def test_kernels_that_err_are_reported_and_left_out(name: str, factor: float, mo
         assert not kernels.agree.__wrapped__(name, *TRIAL)
 
 
+def test_kernels_too_large_for_a_gpu_are_reported_and_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_large(*_: object, **__: object) -> Tensor:
+        raise kernels.jit().OutOfResources(262_144, 101_376, "shared memory")
+
+    monkeypatch.setattr(kernels, "convolve", too_large)
+    with pytest.warns(UserWarning, match=r"too large for this GPU \(out of resource: shared memory"):
+        assert not kernels.agree.__wrapped__("convolve", *TRIAL)
+
+
 def fits(
     options: kernels.Options = ORDINARY, *, size: int = 3, dtype: torch.dtype = torch.float32, channels: int = 3
 ) -> bool:

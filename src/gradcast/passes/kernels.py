@@ -1,4 +1,4 @@
-"""Convolutions on the GPU with one weight gradient a pass; see ``jit.py`` for the kernels themselves."""
+"""Convolutions on the GPU with one weight gradient a pass; see ``jit`` for the kernels themselves."""
 
 import warnings
 from collections.abc import Callable

@@ -84,3 +84,40 @@ def test_fold_moves_running_statistics_pass_by_pass() -> None:
     jit.fold[(2,)](mean, var, seen[0], seen[1], PARTS, 0.3, 1.5, **SIZES)
     torch.testing.assert_close((mean, var), (expected_mean, expected_var))
     assert (var > 0).all()
+
+
+BLOCKS = [(3, 8, 2), (12, 8, 1), (20, 8, 3), (32, 8, 2), (5, 16, 1)]  # channels, a block, how many of them
+
+
+def elementwise(channels: int, block: int, repeat: int) -> tuple[tuple[int, int], dict[str, int]]:
+    period = next(n for n in range(1, channels + 1) if n * block % channels == 0)
+    programs = -(-LENGTH * channels // (period * block * repeat)) * period
+    return (programs, GROUPS), {"C": channels, "PERIOD": period, "BLOCK": block, "REPEAT": repeat}
+
+
+@pytest.mark.parametrize("leak", [0.0, 0.25, 1.0])
+@pytest.mark.parametrize("summed", [False, True])
+@pytest.mark.parametrize(("channels", "block", "repeat"), BLOCKS)
+def test_affine_meets_every_channel_with_its_own_factors(
+    channels: int, block: int, repeat: int, summed: bool, leak: float
+) -> None:
+    x, skip = single(GROUPS, LENGTH, channels), single(GROUPS, LENGTH, channels, seed=1) if summed else None
+    scale, shift = single(GROUPS, channels, seed=2), single(GROUPS, channels, seed=3)
+    y = unwritten(GROUPS, LENGTH, channels)
+    grid, constants = elementwise(channels, block, repeat)
+    jit.affine[grid](x, scale, shift, skip, y, LENGTH * channels, **constants, LEAK=leak)
+    value = x * scale.unsqueeze(1) + shift.unsqueeze(1) + (0 if skip is None else skip)
+    torch.testing.assert_close(y, torch.where(value > 0, value, leak * value))
+
+
+@pytest.mark.parametrize("leak", [0.0, 0.25, 1.0])
+@pytest.mark.parametrize(("channels", "block", "repeat"), BLOCKS)
+def test_blend_meets_every_channel_with_its_own_factors(channels: int, block: int, repeat: int, leak: float) -> None:
+    x, dy = single(GROUPS, LENGTH, channels), single(GROUPS, LENGTH, channels, seed=1)
+    factors = [single(GROUPS, channels, seed=2 + k) for k in range(4)]
+    scale, shift, slope, level = (factor.unsqueeze(1) for factor in factors)
+    dx = unwritten(GROUPS, LENGTH, channels)
+    grid, constants = elementwise(channels, block, repeat)
+    jit.blend[grid](x, dy, *factors, dx, LENGTH * channels, **constants, LEAK=leak)
+    gated = torch.where(x * scale + shift > 0, dy, leak * dy)
+    torch.testing.assert_close(dx, gated * scale + x * slope + level)
