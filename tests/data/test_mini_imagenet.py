@@ -13,6 +13,7 @@ from tests.data.images import fill
 from tests.data.test_pickles import Call
 
 EACH = 12  # images a class
+SHUFFLED = [7, 8, 11, 2, 9, 10, 1, 0, 4, 5, 6, 3]  # by numpy's seed 1234
 CLASSES = {"train": ("n03", "n01"), "val": ("n02",), "test": ("n00",)}
 
 
@@ -53,8 +54,8 @@ def test_joins_the_splits_and_holds_out_a_sixth_of_every_class(tmp_path: Path, p
     assert np.bincount(source.train.y).tolist() == [10] * 4
     assert np.bincount(source.test.y).tolist() == [2] * 4
     tens = [10 * int(name[1:]) for name in source.classes]
-    assert source.train.x[:, 0, 5, 7].tolist() == [ten + image for ten in tens for image in range(10)]
-    assert source.test.x[:, 1, 80, 3].tolist() == [ten + image for ten in tens for image in (10, 11)]
+    assert source.train.x[:, 0, 5, 7].tolist() == [ten + image for ten in tens for image in SHUFFLED[:10]]
+    assert source.test.x[:, 1, 80, 3].tolist() == [ten + image for ten in tens for image in SHUFFLED[10:]]
     assert np.array_equal(source.test.x[:, 2], source.test.x[:, 0] + 100)
 
 
@@ -141,6 +142,8 @@ def test_folders_with_or_without_the_few_shot_splits_hold_out_a_sixth_of_each_cl
     assert found.classes == ("n1", "n2", "n3")
     assert (len(found.train), len(found.test)) == (30, 6)
     assert found.test_y == [0, 0, 1, 1, 2, 2]
+    names = sorted(name for name in (*found.train.names, *found.test.names) if "n1/" in name)
+    assert list(found.test.names[:2]) == [names[index] for index in SHUFFLED[10:]]
     assert all(f"/n{label + 1}/" in f"/{name}" for name, label in zip(found.train.names, found.train_y, strict=True))
 
 

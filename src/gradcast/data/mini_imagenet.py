@@ -1,7 +1,7 @@
 """miniImageNet: 100 classes of 84x84 images, as the few-shot pickle caches or as a folder a class.
 
 The few-shot splits hold different classes. A stream wants all 100 with test images of each, so the splits are joined
-and the last sixth of every class (100 of 600) is held out.
+and a sixth of every class (100 of 600) is held out, the last after the published shuffle.
 """
 
 from pathlib import Path
@@ -17,6 +17,7 @@ from gradcast.errors import GradcastError
 
 SPLITS = ("train", "val", "test")
 HELD_OUT = 6  # one image in so many
+SHUFFLE = 1234  # seed of the published shuffle; a class's own, so that no other class changes it
 
 
 def find_mini_imagenet(data: Path) -> Path | None:
@@ -46,13 +47,13 @@ def read_caches(paths: list[Path]) -> Source:
             raise GradcastError(f"{path} holds images of {height}x{width}, another file of {other}; fetch it again")
         for name, rows in sorted(classes.items()):
             own = pixels[rows].transpose(0, 3, 1, 2)
-            held = max(len(rows) // HELD_OUT, 1)
-            if len(rows) <= held:
+            if len(rows) < 2:
                 raise GradcastError(f"class {name!r} in {path} has {len(rows)} image, too few to train and to test on")
-            train_x.append(own[:-held])
-            test_x.append(own[-held:])
-            train_y += [len(names)] * (len(rows) - held)
-            test_y += [len(names)] * held
+            kept, held = _parted(len(rows))
+            train_x.append(own[kept])
+            test_x.append(own[held])
+            train_y += [len(names)] * len(kept)
+            test_y += [len(names)] * len(held)
             names.append(name)
     train = Images(np.concatenate(train_x), np.array(train_y, dtype=np.int64))
     return Source(
@@ -75,12 +76,19 @@ def class_folders(root: Path) -> LabelledFiles:
     train: list[str] = []
     test: list[str] = []
     for label in classes:
-        held = max(len(by_class[label]) // HELD_OUT, 1)
-        train += by_class[label][:-held]
-        test += by_class[label][-held:]
+        kept, held = _parted(len(by_class[label]))
+        train += [by_class[label][index] for index in kept]
+        test += [by_class[label][index] for index in held]
     owner = {name: index for index, label in enumerate(classes) for name in by_class[label]}
     train_y, test_y = ([owner[name] for name in part] for part in (train, test))
     return LabelledFiles("mini-imagenet", files.only(train), train_y, files.only(test), test_y, classes)
+
+
+def _parted(count: int) -> tuple[list[int], list[int]]:
+    """Which of a class's images train, and which are held out."""
+    order = np.random.RandomState(SHUFFLE).permutation(count).tolist()  # the generator it was made with
+    held = max(count // HELD_OUT, 1)
+    return order[:-held], order[-held:]
 
 
 def _read(path: Path) -> tuple[np.ndarray, dict[str, list[int]]]:
