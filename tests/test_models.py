@@ -41,6 +41,19 @@ def test_settings_reach_the_network() -> None:
     assert {m.p for m in made.modules() if isinstance(m, nn.Dropout)} == {0.4, 0.0}
 
 
+def test_a_perturbation_moves_every_weight_by_about_its_share() -> None:
+    made = []
+    for share in (0.0, 1e-3, 1e-3):
+        with seeded(0, "model"):
+            made.append(network(spec(name="mlp", perturbation=share), (1, 4, 4), 5))
+    plain, moved, again = (torch.cat([p.detach().double().flatten() for p in own.parameters()]) for own in made)
+    change = (moved - plain) / plain
+    assert torch.equal(moved, again)
+    assert 0.95e-3 < change.std() < 1.05e-3
+    assert abs(change.mean()) < 1e-4
+    assert (change != 0).double().mean() > 0.99
+
+
 def test_images_a_network_cannot_take_are_refused() -> None:
     with pytest.raises(GradcastError, match=r"model 'conv-large' cannot take images of 3 x 6 x 6 .*stream.size"):
         network(spec(name="conv-large"), (3, 6, 6), 5)

@@ -4,7 +4,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from gradcast.data.catalogue import CATALOGUE
-from gradcast.pools import POOLS, DatasetPoolSpec, FolderSpec, PatchesSpec, PoolName, PoolSpec
+from gradcast.pools import POOLS, BlankSpec, DatasetPoolSpec, FolderSpec, PatchesSpec, PoolName, PoolSpec
 from gradcast.streams.pool import TRANSFORMS, TransformName
 
 ANY = TypeAdapter[PoolSpec](PoolSpec)
@@ -18,6 +18,8 @@ def test_every_dataset_is_a_pool_and_every_transform_can_be_named() -> None:
 def test_names_lead_to_their_tables() -> None:
     assert ANY.validate_python({"name": "patches"}) == PatchesSpec()
     assert ANY.validate_python({"name": "folder", "path": "photos"}) == FolderSpec(name="folder", path="photos")
+    for name in ("grey", "pixels"):
+        assert type(ANY.validate_python({"name": name})) is POOLS[name] is BlankSpec
     for name in get_args(PoolName):
         assert type(ANY.validate_python({"name": name})) is POOLS[name] is DatasetPoolSpec
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from torch import nn
 
 from gradcast.average import Average
+from gradcast.data import blank
 from gradcast.data.images import Pixels, Source, convert, fingerprint
 from gradcast.data.load import Shelf, load_folder, load_pool, load_source
 from gradcast.data.patches import patches
@@ -21,7 +22,7 @@ from gradcast.models import AlexNetSpec, ModelSpec, SlimResNetSpec, network
 from gradcast.networks.acl import acl_network, residual_acl_network
 from gradcast.networks.hat import HatNetwork
 from gradcast.networks.pnn import pnn_network
-from gradcast.pools import CallersPoolSpec, DatasetPoolSpec, FolderSpec, PatchesSpec, PoolSpec
+from gradcast.pools import BlankSpec, CallersPoolSpec, DatasetPoolSpec, FolderSpec, PatchesSpec, PoolSpec
 from gradcast.randomness import seeded
 from gradcast.replicas import Replicas
 from gradcast.signals import Draws
@@ -88,6 +89,10 @@ def pool(
     match spec:
         case PatchesSpec():
             x = patches(shape, count=spec.count, data_seed=data_seed)
+        case BlankSpec(name="grey"):
+            x = blank.grey(shape, count=spec.count)
+        case BlankSpec():
+            x = blank.pixels(shape, count=spec.count, data_seed=data_seed)
         case FolderSpec():
             x = load_folder(spec.path, shape, shelf, squash=transform.squash)
         case DatasetPoolSpec():

@@ -19,7 +19,7 @@ from gradcast.networks.alexnet import CHANNELS
 from gradcast.networks.efficientnet import from_published_names
 from gradcast.networks.mlp import Norm
 from gradcast.networks.weights import State, load_weights
-from gradcast.tables import Natural, Place, Positive, Probability, Table
+from gradcast.tables import Natural, Place, Positive, Probability, Table, Weight
 
 HeadsChoice = Literal["auto", "shared", "masked"]  # auto: masked for split, shared otherwise
 EfficientNetName = Literal["efficientnet-b0", "efficientnet-b1", "efficientnet-lite0", "efficientnet-lite1"]
@@ -31,6 +31,8 @@ class ModelTable(Table):
 
     heads: HeadsChoice = "auto"
     weights: Place = ""  # file to start from (.safetensors, .pth, .pt, .bin); empty: random weights, a seed's own
+    perturbation: Weight = 0.0  # share by which every initial weight is changed, times a random number of its own
+    unsaid: ClassVar[tuple[str, ...]] = ("perturbation",)
 
 
 class MlpSpec(ModelTable):
@@ -70,7 +72,7 @@ class AlexNetSpec(ModelTable):
     latent: Positive = 128
     widths: list[Positive] = [1024, 1024, 512]
     channels: Annotated[list[Positive], Field(min_length=3, max_length=3)] = list(CHANNELS)
-    unsaid: ClassVar[tuple[str, ...]] = ("channels",)
+    unsaid: ClassVar[tuple[str, ...]] = ("channels", *ModelTable.unsaid)
 
 
 class ConvLargeSpec(ModelTable):
@@ -107,7 +109,16 @@ def network(spec: ModelSpec, shape: Shape, outputs: int) -> nn.Module:
 
         new = ("classifier.weight", "classifier.bias") if isinstance(spec, EfficientNetSpec) else ()
         load_weights(made, _file(spec), skip=new, rename=rename)
+    if spec.perturbation:
+        perturb(made, spec.perturbation)
     return made
+
+
+@torch.no_grad()
+def perturb(network: nn.Module, share: float) -> None:
+    """Every weight times one plus ``share`` of a standard normal number, from torch's stream."""
+    for weight in network.parameters():
+        weight.mul_(1 + share * torch.randn_like(weight))
 
 
 def _of_a_run(state: State, names: Set[str]) -> State:

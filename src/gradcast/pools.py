@@ -30,6 +30,13 @@ class PatchesSpec(PoolTable):
     count: Positive = 2000
 
 
+class BlankSpec(PoolTable):
+    """Images that show nothing: each of one grey, or of random pixels."""
+
+    name: Literal["grey", "pixels"]
+    count: Positive = 2000
+
+
 class FolderSpec(PoolTable):
     """Any folder or zip archive of images."""
 
@@ -49,9 +56,13 @@ class CallersPoolSpec(PoolTable):
     name: Literal["python"]
 
 
-PoolSpec = Annotated[PatchesSpec | FolderSpec | DatasetPoolSpec | CallersPoolSpec, Field(discriminator="name")]
+PoolSpec = Annotated[
+    PatchesSpec | BlankSpec | FolderSpec | DatasetPoolSpec | CallersPoolSpec, Field(discriminator="name")
+]
 POOLS: dict[str, type[Table]] = {
     "patches": PatchesSpec,
+    "grey": BlankSpec,
+    "pixels": BlankSpec,
     "folder": FolderSpec,
     **dict.fromkeys(get_args(PoolName), DatasetPoolSpec),
     "python": CallersPoolSpec,

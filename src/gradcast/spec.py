@@ -209,10 +209,10 @@ def _own_networks(setting: Setting) -> str | None:
     pairs = isinstance(learner, AclSpec) and learner.private_input == "labelled" and signal.name != "none"
     elsewhere = ("distil",) if isinstance(learner, AclSpec) else ("distil", "one-hot", "soft")
     parts = ("alexnet-like", "slim-resnet18") if isinstance(learner, AclSpec) else ("alexnet-like",)
-    made_of = model.name in parts and (model.heads, model.weights) == ("auto", "")
+    made_of = model.name in parts and (model.heads, model.weights, model.perturbation) == ("auto", "", 0)
     problems = {
         f"the learner {learner.name!r} makes its networks of model.name = {' or '.join(map(repr, parts))}: set that, "
-        "and leave model.heads and model.weights out": not made_of,
+        "and leave model.heads, model.weights and model.perturbation out": not made_of,
         f"the signal {signal.name!r} needs one network with the heads of all tasks, which {learner.name!r} has not: "
         "choose another": signal.name in elsewhere,
         "policy.project = false would let signals change what the gates of 'hat' protect: leave it out": (

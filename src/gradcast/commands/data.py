@@ -41,6 +41,7 @@ def list_datasets(data: DataOption = None) -> None:
         table.add_row(f"[bold]{dataset.name}", dataset.title, found, dataset.licence)
     table.add_row("[bold]digits", "1,797 handwritten digits of 8x8, grey", "embedded", "BSD (scikit-learn)")
     table.add_row("[bold]patches", "crops of two photographs, a pool", "embedded", "CC BY 2.0 (scikit-learn)")
+    table.add_row("[bold]grey, pixels", "images of one grey, of random pixels; pools to compare with", "made", "")
     console = Console()
     console.print(f"Data folder: {folder.resolve()}", soft_wrap=True)
     console.print(table)
