@@ -19,6 +19,11 @@ needs_gpu = pytest.mark.skipif(
 EITHER_DEVICE = ("cpu", pytest.param("cuda", marks=needs_gpu))
 
 
+def signal_and_pool(name: str) -> list[str]:
+    """Settings for a signal, with further ones behind commas; the bound needs images whose labels are known."""
+    return [*f"signal.name={name}".split(","), *(["pool.name=held-out"] if name == "true-labels" else [])]
+
+
 def replicas(
     count: int = 2,
     *,

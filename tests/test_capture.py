@@ -30,7 +30,7 @@ from gradcast.specfile import load
 from gradcast.step import Step
 from gradcast.streams.scale import Scale
 from tests.epochs.test_scheduled import setting as scheduled
-from tests.helpers import needs_gpu, replicas
+from tests.helpers import needs_gpu, replicas, signal_and_pool
 from tests.test_build import SHELF
 
 
@@ -99,7 +99,7 @@ def test_dropout_in_graphs_draws_what_it_draws_in_steps() -> None:
 @pytest.mark.parametrize("name", [*sorted(SIGNALS.keys() - {"none"}), "contrastive,signal.labelled=true"])
 def test_every_signal_trains_in_graphs_as_in_steps(name: str, learner: str, guard: bool) -> None:
     """Images and steps are such that rounding stays rounding: BatchNorm over a few numbers would make 1e-15 1e-2."""
-    changes = [*f"signal.name={name}".split(","), f"learner.name={learner}", "learner.memory=8"]
+    changes = [*signal_and_pool(name), f"learner.name={learner}", "learner.memory=8"]
     setting = load("digits", changes).rows[1].setting
 
     def networks(purpose: str) -> Replicas:
@@ -120,7 +120,9 @@ def test_every_signal_trains_in_graphs_as_in_steps(name: str, learner: str, guar
             x = torch.rand(2, 10, 3, 16, 16, generator=generator, dtype=torch.float64).cuda()
             y = torch.randint(3, (2, 4), generator=generator).cuda()
             used = torch.tensor([True, number % 2 == 0]).cuda()
-            unlabelled = Unlabelled(x[:, 4:], used, views(setting.signal).count) if number % 3 else None
+            truth = torch.randint(3, (2, 6), generator=generator).cuda()
+            shown = Unlabelled(x[:, 4:], used, views(setting.signal).count, truth=truth)
+            unlabelled = shown if number % 3 else None
             metrics = advance(Batch(x[:, :4], y, number // 8), unlabelled)
         return model.theta, metrics
 

@@ -115,6 +115,11 @@ SCHEDULED = (
         ([*SCHEDULED, "evaluation.drop_last=true"], "leave [evaluation] out"),
         ([*SCHEDULED, "evaluation.average=3"], "weights of the best epoch"),
         ([*SCHEDULED, "policy.update=sequential"], "set policy.update=joint"),
+        ([*SCHEDULED, "pool.name=held-out"], "the pool 'held-out' is those that are not shown: choose another"),
+        (["signal.name=true-labels"], "set pool.name=held-out"),
+        (["pool.name=held-out", "pool.transform=tiny"], "leave pool.transform and pool.ratio out"),
+        (["pool.name=held-out", "pool.ratio=0.5"], "leave pool.transform and pool.ratio out"),
+        (["pool.name=held-out", "pool.count=5"], "unknown key"),
         ([*SCHEDULED, "signal.optimizer=adam"], "set signal.optimizer=sgd"),
         (
             [*SCHEDULED, "learner.name=acl"],
@@ -122,7 +127,7 @@ SCHEDULED = (
         ),
         (
             [*SCHEDULED, "model.name=slim-resnet18", "learner.name=acl", "model.heads=shared"],
-            "leave model.heads and model.weights out",
+            "leave model.heads, model.weights and model.perturbation out",
         ),
         (
             [*SCHEDULED, "model.name=slim-resnet18", "learner.name=hat"],

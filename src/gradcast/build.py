@@ -22,7 +22,7 @@ from gradcast.models import AlexNetSpec, ModelSpec, SlimResNetSpec, network
 from gradcast.networks.acl import acl_network, residual_acl_network
 from gradcast.networks.hat import HatNetwork
 from gradcast.networks.pnn import pnn_network
-from gradcast.pools import BlankSpec, CallersPoolSpec, DatasetPoolSpec, FolderSpec, PatchesSpec, PoolSpec
+from gradcast.pools import BlankSpec, CallersPoolSpec, DatasetPoolSpec, FolderSpec, HeldOutSpec, PatchesSpec, PoolSpec
 from gradcast.randomness import seeded
 from gradcast.replicas import Replicas
 from gradcast.signals import Draws
@@ -30,6 +30,7 @@ from gradcast.signals.named import signal, views
 from gradcast.spec import Setting, StreamSpec
 from gradcast.step import Step
 from gradcast.streams import scenarios
+from gradcast.streams.held_out import HeldOut
 from gradcast.streams.pool import TRANSFORMS, Pool, named, subset
 from gradcast.streams.scale import reference_scale, scale_for
 from gradcast.streams.stream import Stream
@@ -82,11 +83,18 @@ def _source(spec: StreamSpec, shelf: Shelf, source: Source | None) -> Source:
 
 def pool(
     spec: PoolSpec, stream: Tasks, shelf: Shelf, place: Place, *, data_seed: int, images: Pixels | None = None
-) -> Pool:
+) -> Pool | HeldOut:
     """The pool of unlabelled images, in the stream's shape; ``images`` where they come from the caller."""
     transform = TRANSFORMS[spec.transform]
     shape = transform.shape(stream.shape)
+    scale = stream.scale if spec.scale == "labelled" else reference_scale(stream.shape[0])
+    steps = (*transform.pipeline(stream.shape), *named(spec.augment))
+    if "rotate" in spec.augment and stream.shape[1] != stream.shape[2]:
+        raise GradcastError("'rotate' needs square images; remove it from pool.augment or set stream.size")
     match spec:
+        case HeldOutSpec():
+            assert isinstance(stream, Stream)  # a setting sees to that
+            return HeldOut(stream, scale, steps, device=place.device, dtype=place.dtype)
         case PatchesSpec():
             x = patches(shape, count=spec.count, data_seed=data_seed)
         case BlankSpec(name="grey"):
@@ -101,15 +109,16 @@ def pool(
             if images is None:
                 raise GradcastError("the pool 'python' is images that the caller of gradcast.run brings along")
             x = convert(images, shape, squash=transform.squash)
-    scale = stream.scale if spec.scale == "labelled" else reference_scale(stream.shape[0])
-    steps = (*transform.pipeline(stream.shape), *named(spec.augment))
-    if "rotate" in spec.augment and stream.shape[1] != stream.shape[2]:
-        raise GradcastError("'rotate' needs square images; remove it from pool.augment or set stream.size")
     return Pool(subset(x, spec.ratio, data_seed), scale, steps, device=place.device, dtype=place.dtype)
 
 
 def loop(
-    setting: Setting, stream: Stream, evaluator: Evaluator, pool: Pool | None, seeds: Sequence[int], place: Place
+    setting: Setting,
+    stream: Stream,
+    evaluator: Evaluator,
+    pool: Pool | HeldOut | None,
+    seeds: Sequence[int],
+    place: Place,
 ) -> Loop:
     """Everything one row needs, for all seeds at once."""
     policy = setting.policy

@@ -61,7 +61,7 @@ class Unlabelled:
     used: Bool[Tensor, " r"]
     views: int = 1
     drawing: tuple[int, ...] | None = None  # the same as ``used`` for the host, where that is known
-    truth: Int[Tensor, "r images"] | None = None  # what they show, where we know: to judge labels, never to make them
+    truth: Int[Tensor, "r images"] | None = None  # what they show, where we know: not for methods
 
     @property
     def images(self) -> int:

@@ -153,7 +153,7 @@ class Loop:
                 if keeper is not None and keeper.due(count):
                     check.look(task, skips=self.step.skips)
                     keeper.save(Position(task, number, count))
-                unlabelled = self.draws.next() if self.draws is not None else None
+                unlabelled = self.draws.next(task) if self.draws is not None else None
                 metrics = advance(batch, unlabelled)
                 if self.average is not None:
                     self.average.follow(self.step.model)

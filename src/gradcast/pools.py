@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, get_args
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from gradcast.augment import AugmentationName
 from gradcast.streams.pool import TransformName
@@ -50,6 +50,21 @@ class DatasetPoolSpec(PoolTable):
     name: PoolName
 
 
+class HeldOutSpec(PoolTable):
+    """Training images of the task at hand that ``stream.samples`` and ``stream.ratio`` leave out."""
+
+    name: Literal["held-out"]
+
+    @model_validator(mode="after")
+    def _as_they_are(self) -> "HeldOutSpec":
+        if self.transform != "plain" or self.ratio != 1:
+            raise ValueError(
+                "the pool 'held-out' is the stream's own images: leave pool.transform and pool.ratio out, and set "
+                "stream.ratio"
+            )
+        return self
+
+
 class CallersPoolSpec(PoolTable):
     """Images that the caller of ``gradcast.run`` brings along."""
 
@@ -57,7 +72,7 @@ class CallersPoolSpec(PoolTable):
 
 
 PoolSpec = Annotated[
-    PatchesSpec | BlankSpec | FolderSpec | DatasetPoolSpec | CallersPoolSpec, Field(discriminator="name")
+    PatchesSpec | BlankSpec | FolderSpec | DatasetPoolSpec | HeldOutSpec | CallersPoolSpec, Field(discriminator="name")
 ]
 POOLS: dict[str, type[Table]] = {
     "patches": PatchesSpec,
@@ -65,5 +80,6 @@ POOLS: dict[str, type[Table]] = {
     "pixels": BlankSpec,
     "folder": FolderSpec,
     **dict.fromkeys(get_args(PoolName), DatasetPoolSpec),
+    "held-out": HeldOutSpec,
     "python": CallersPoolSpec,
 }

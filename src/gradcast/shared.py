@@ -14,6 +14,7 @@ from gradcast.loop import Extent, Observer, Position, Training
 from gradcast.semi import build as semi
 from gradcast.signals.named import NoSignalSpec
 from gradcast.spec import Setting
+from gradcast.streams.held_out import HeldOut
 from gradcast.streams.pool import Pool
 from gradcast.streams.stream import Stream
 
@@ -58,7 +59,7 @@ class Shared:
         self.place, self.shelf, self.source, self.images, self.display = place, shelf, source, images, display
         self._streams: dict[str, tuple[Stream, Evaluator]] = {}
         self._curricula: dict[str, Curriculum] = {}
-        self._pools: dict[str, Pool] = {}
+        self._pools: dict[str, Pool | HeldOut] = {}
 
     def stream(self, setting: Setting) -> tuple[Stream, Evaluator]:
         """The stream and the test sets of its tasks."""
@@ -88,6 +89,7 @@ class Shared:
             few.step.skips = skips
             return few
         if isinstance(tasks, Curriculum):
+            assert not isinstance(pool, HeldOut)  # a setting sees to that
             return scheduled.loop(setting, tasks, pool, seeds, self.place)
         made = build.loop(setting, tasks, self.stream(setting)[1], pool, seeds, self.place)
         made.step.skips = skips
@@ -99,7 +101,7 @@ class Shared:
         found = {"source": self.tasks(setting).content} | ({} if pool is None else {"pool": pool.content})
         return found | models.content(setting.model)
 
-    def pool(self, setting: Setting) -> Pool | None:
+    def pool(self, setting: Setting) -> Pool | HeldOut | None:
         """The pool, where the setting uses one; with few labels, the images without stand in its place."""
         tasks = self.tasks(setting)
         if isinstance(setting.signal, NoSignalSpec) or setting.policy.p == 0 or setting.semi is not None:

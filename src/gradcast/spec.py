@@ -33,7 +33,7 @@ from gradcast.models import (
     OwnNetworkSpec,
     SlimResNetSpec,
 )
-from gradcast.pools import POOLS, PatchesSpec, PoolSpec
+from gradcast.pools import POOLS, HeldOutSpec, PatchesSpec, PoolSpec
 from gradcast.semi.table import SemiSpec
 from gradcast.signals import named as signals
 from gradcast.signals.named import (
@@ -44,6 +44,7 @@ from gradcast.signals.named import (
     NoSignalSpec,
     PredictedSpec,
     SignalSpec,
+    TrueLabelsSpec,
 )
 from gradcast.signals.policy import Policy
 from gradcast.streams.scale import Normalise
@@ -147,6 +148,11 @@ class Setting(Table):
     def _signals_can_work(self) -> "Setting":
         if isinstance(self.signal, PredictedSpec) and self.signal.objective in META and self.semi is None:
             raise ValueError("signal.objective = 'meta' is for few labels: add a [semi], or set it to 'fitness'")
+        known = isinstance(self.pool, HeldOutSpec) and self.semi is None
+        if isinstance(self.signal, TrueLabelsSpec) and not known:
+            raise ValueError(
+                "the signal 'true-labels' needs images of a stream whose labels are known: set pool.name=held-out"
+            )
         if isinstance(self.signal, ContrastiveSpec) and self.policy.batch < 2:
             raise ValueError("the signal 'contrastive' tells images apart: set policy.batch to 2 or more")
         if isinstance(self.signal, DistilSpec) and self.policy.batchnorm == "frozen":
@@ -193,6 +199,9 @@ def _with_schedule(setting: Setting) -> str | None:
         ),
         "a [schedule] tests on all images, with the weights of the best epoch: leave [evaluation] out": (
             setting.evaluation != EvaluationSpec()
+        ),
+        "a [schedule] shows all images, and the pool 'held-out' is those that are not shown: choose another pool": (
+            isinstance(setting.pool, HeldOutSpec)
         ),
         "in a [schedule] signals join the labelled gradient: set policy.update=joint": setting.policy.update != "joint",
         "signal.optimizer = 'adam' cannot start anew seed by seed, as a [schedule] asks: set signal.optimizer=sgd": (

@@ -27,7 +27,7 @@ def test_runs_go_through_learners_and_signals(monkeypatch: pytest.MonkeyPatch) -
         ("er", "none"),
         ("finetune", "predicted"),
     ]
-    assert len(set(seen)) == 50
+    assert len(set(seen)) == 55
     told = json.loads(json.dumps(found.as_dict()))
     assert told["minutes"] >= 0.002
     assert told["open_files"]["early"] > 2

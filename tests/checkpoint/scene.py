@@ -69,8 +69,8 @@ class Cutting:
 
 def tiny(*settings: str, seeds: tuple[int, ...] = (3, 5)) -> Spec:
     """A specification of one row."""
-    own_model = any(setting.startswith("model.name=") for setting in settings)
-    common = [setting for setting in TINY if not (own_model and setting.startswith("model."))]
+    named = {setting.split(".")[0] for setting in settings if setting.startswith(("model.name=", "pool.name="))}
+    common = [setting for setting in TINY if setting.split(".")[0] not in named]
     memory = [] if "learner.name=finetune" in settings else ["learner.memory=12"]
     content: dict[str, Any] = {"name": "tiny", "seeds": list(seeds)}
     for setting in (*common, *memory, *settings):

@@ -15,6 +15,7 @@ from gradcast.learners.named import FEW_LABELS, LEARNERS, SCHEDULED
 from gradcast.signals.named import SIGNALS
 from gradcast.spec import Spec
 from tests.checkpoint.scene import ROW, STEPS, Scene, tiny
+from tests.helpers import signal_and_pool
 
 EVERY_TWO = Safety(0, 2)
 VARIANTS = {
@@ -70,7 +71,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
 @pytest.mark.parametrize("signal_name", SIGNALS)
 @pytest.mark.parametrize("learner", [name for name in LEARNERS if name not in (*SCHEDULED, *FEW_LABELS)])
 def test_a_run_that_was_cut_off_ends_at_the_same_bytes(scene: Scene, learner: str, signal_name: str) -> None:
-    spec = tiny(f"learner.name={learner}", f"signal.name={signal_name}")
+    spec = tiny(f"learner.name={learner}", *signal_and_pool(signal_name))
     whole = scene.train(spec, "whole")
     assert whole is not None
     assert {"seed-3/metrics.jsonl", "seed-5/accuracy.csv", "seed-5/weights.safetensors"} <= set(whole)

@@ -16,7 +16,7 @@ from gradcast.signals.named import SIGNALS, ContrastiveSpec, PredictedSpec, desc
 from gradcast.spec import Setting
 from gradcast.specfile import load
 from gradcast.streams.scale import Scale
-from tests.helpers import replicas
+from tests.helpers import replicas, signal_and_pool
 from tests.test_build import PLACE, SHELF
 
 
@@ -69,7 +69,7 @@ def test_momentum_and_decay_are_those_of_h_and_go_without_saying_where_there_are
 
 TWO_TASKS = (
     "stream.tasks=2", "stream.samples=40", "learner.memory=12", "model.hidden=[12]", "model.norm=batch",
-    "pool.count=40", "policy.p=0.5", "policy.batch=6",
+    "policy.p=0.5", "policy.batch=6",
 )  # fmt: skip
 
 
@@ -107,7 +107,7 @@ def trained(setting: Setting, seeds: list[int]) -> Seen:
 @pytest.mark.parametrize("name", [*sorted(SIGNALS.keys() - {"none"}), "contrastive,signal.labelled=true"])
 def test_every_signal_with_every_learner(name: str, learner: str, guard: bool) -> None:
     """Two tasks, two replicas, BatchNorm; every replica trains as it would alone."""
-    changes = [*f"signal.name={name}".split(","), f"learner.name={learner}", f"policy.guard={str(guard).lower()}"]
+    changes = [*signal_and_pool(name), f"learner.name={learner}", f"policy.guard={str(guard).lower()}"]
     setting = load("digits", [*TWO_TASKS, *changes]).rows[1].setting
     together, alone = trained(setting, [0, 1]), trained(setting, [1])
     assert together.accuracy.shape == (2, 2)
@@ -121,7 +121,7 @@ def test_every_signal_with_every_learner(name: str, learner: str, guard: bool) -
 
 @pytest.mark.parametrize("name", SIGNALS)
 def test_every_signal_is_described(name: str) -> None:
-    setting = load("digits", [f"signal.name={name}"]).rows[1].setting
+    setting = load("digits", signal_and_pool(name)).rows[1].setting
     assert bool(describe(setting.signal)) == (name != "none")
 
 

@@ -78,7 +78,9 @@ def soak(minutes: float, say: Callable[[str], None]) -> Soak:
 
 
 def _one(learner: str, signal: str) -> None:
-    spec = specfile.parse({"name": "soak", **TINY, "learner": {"name": learner}, "signal": {"name": signal}})
+    pool = "held-out" if signal == "true-labels" else "patches"
+    own = {"learner": {"name": learner}, "signal": {"name": signal}, "pool": {"name": pool}}
+    spec = specfile.parse({"name": "soak", **TINY, **own})
     with TemporaryDirectory() as out, warnings.catch_warnings(action="ignore"):
         run(spec, out=out, device="cpu", safety=Safety(minutes=0, steps=5))
 

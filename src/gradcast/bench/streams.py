@@ -74,7 +74,7 @@ class Streams:
                     loop.step.learner.prepare(loop.step.model, batch)
             begun = time.perf_counter()
             for batch in taken:
-                loop.step(batch, loop.draws.next() if loop.draws is not None else None)
+                loop.step(batch, loop.draws.next(batch.task) if loop.draws is not None else None)
             total += (time.perf_counter() - begun) * len(batches) / len(taken)
         begun = time.perf_counter()
         self.evaluator(loop.step.model)

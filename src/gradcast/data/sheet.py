@@ -8,6 +8,7 @@ from PIL import Image, ImageDraw
 
 from gradcast.errors import GradcastError
 from gradcast.randomness import torch_generator
+from gradcast.streams.held_out import HeldOut
 from gradcast.streams.pool import Pool
 from gradcast.streams.stream import Stream
 
@@ -15,7 +16,7 @@ COLUMNS, ROWS, POOL_ROWS = 12, 10, 4
 TILE, GAP, MARGIN = 64, 2, 96
 
 
-def contact_sheet(stream: Stream, pool: Pool | None, path: Path) -> None:
+def contact_sheet(stream: Stream, pool: Pool | HeldOut | None, path: Path) -> None:
     """One row of samples a task (the first ten tasks), then rows of the pool; values are stretched to black and white.
 
     The range that the network sees stands beside each row: labelled and unlabelled images may well differ in it.
@@ -31,7 +32,8 @@ def contact_sheet(stream: Stream, pool: Pool | None, path: Path) -> None:
             index = (
                 np.arange(row * COLUMNS, (row + 1) * COLUMNS) * max(len(pool) // (POOL_ROWS * COLUMNS), 1) % len(pool)
             )
-            rows.append(("pool", pool.images(index[None], [generator])[0].cpu()))
+            own, places = pool.of(0, [0], index[None])
+            rows.append(("pool", own.images(places, [generator])[0].cpu()))
     _draw(rows, path)
 
 

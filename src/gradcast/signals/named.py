@@ -21,6 +21,7 @@ from gradcast.signals.policy import Views
 from gradcast.signals.predicted import Directions, Predicted
 from gradcast.signals.pseudo_labels import PseudoLabels
 from gradcast.signals.rotation import Rotation
+from gradcast.signals.true_labels import TrueLabels
 from gradcast.streams.scale import Scale
 from gradcast.tables import Momentum, Positive, Rate, Table, Weight
 
@@ -60,19 +61,30 @@ class PredictedSpec(Table):
         return self
 
 
-class PseudoLabelsSpec(Table):
-    """Labels of a second network: its best guess (one-hot) or its probabilities (soft)."""
+class LabelsTable(Table):
+    """What gradients of labels have, whoever gives the labels."""
 
-    name: Literal["one-hot", "soft"]
     weight: Weight = 1.0
     scaled: bool = False  # rows of the logit gradient have length alpha * tau, whatever the weight
     alpha: Weight = 0.001
 
     @model_validator(mode="after")
-    def _one_length(self) -> "PseudoLabelsSpec":
+    def _one_length(self) -> "LabelsTable":
         if self.scaled and self.weight != 1:
             raise ValueError("signal.weight does nothing where signal.scaled is true; set signal.alpha instead")
         return self
+
+
+class PseudoLabelsSpec(LabelsTable):
+    """Labels of a second network: its best guess (one-hot) or its probabilities (soft)."""
+
+    name: Literal["one-hot", "soft"]
+
+
+class TrueLabelsSpec(LabelsTable):
+    """True labels of the images that the pool 'held-out' has: a bound for all that guess them."""
+
+    name: Literal["true-labels"]
 
 
 class MetaGradientSpec(Table):
@@ -128,6 +140,7 @@ SignalSpec = Annotated[
     NoSignalSpec
     | PredictedSpec
     | PseudoLabelsSpec
+    | TrueLabelsSpec
     | MetaGradientSpec
     | NoiseSpec
     | ForwardOnlySpec
@@ -141,6 +154,7 @@ SIGNALS: dict[str, type[Table]] = {
     "predicted": PredictedSpec,
     "one-hot": PseudoLabelsSpec,
     "soft": PseudoLabelsSpec,
+    "true-labels": TrueLabelsSpec,
     "meta-gradient": MetaGradientSpec,
     "noise": NoiseSpec,
     "forward-only": ForwardOnlySpec,
@@ -170,9 +184,8 @@ def signal(
             return None
         case PredictedSpec():
             return Predicted(gradient_learner(spec, classes, seeds).to(model.theta), directions=spec.directions)
-        case PseudoLabelsSpec():
-            soft = spec.name == "soft"
-            return PseudoLabels(teacher(), soft=soft, weight=spec.weight, length=_length(spec))
+        case PseudoLabelsSpec() | TrueLabelsSpec():
+            return _of_labels(spec, teacher)
         case MetaGradientSpec():
             return MetaGradient(weight=spec.weight)
         case NoiseSpec():
@@ -193,7 +206,13 @@ def signal(
             return Rotation(head, weight=spec.weight, generators=drawn)
 
 
-def _length(spec: PseudoLabelsSpec | NoiseSpec) -> Length | None:
+def _of_labels(spec: PseudoLabelsSpec | TrueLabelsSpec, teacher: Callable[[], Replicas]) -> Signal:
+    if isinstance(spec, TrueLabelsSpec):
+        return TrueLabels(weight=spec.weight, length=_length(spec))
+    return PseudoLabels(teacher(), soft=spec.name == "soft", weight=spec.weight, length=_length(spec))
+
+
+def _length(spec: LabelsTable | NoiseSpec) -> Length | None:
     return Length(spec.alpha) if spec.scaled else None
 
 
@@ -229,6 +248,7 @@ def gradient_learner(spec: PredictedSpec, classes: int, seeds: Sequence[int]) ->
 WORDS = {
     "one-hot": "one-hot pseudo labels",
     "soft": "soft pseudo labels",
+    "true-labels": "true labels",
     "meta-gradient": "meta-gradient",
     "forward-only": "unlabelled pass only",
     "contrastive": "contrastive",
@@ -246,7 +266,7 @@ def describe(spec: SignalSpec) -> str:
             return "predicted gradients" if spec.directions == "learned" else "frozen directions"
         case NoiseSpec():
             return "random directions" if spec.scaled else f"{spec.distribution} noise"
-        case PseudoLabelsSpec():
+        case PseudoLabelsSpec() | TrueLabelsSpec():
             return WORDS[spec.name] + (", scaled" if spec.scaled else "")
         case _:
             return WORDS[spec.name]

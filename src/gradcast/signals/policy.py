@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from gradcast.augment import Augmentation
@@ -14,6 +14,7 @@ from gradcast.core import Unlabelled
 from gradcast.environment import sent
 from gradcast.randomness import numpy_generator, torch_generator
 from gradcast.replicas import Statistics
+from gradcast.streams.held_out import HeldOut
 from gradcast.streams.pool import Pool
 from gradcast.streams.walk import Walk
 from gradcast.tables import Natural, Positive, Probability, Table
@@ -49,9 +50,15 @@ class Draws:
     remembers: ClassVar[tuple[str, ...]] = ("coins", "walks", "generators", "step")
 
     def __init__(
-        self, pool: Pool, policy: Policy, seeds: Sequence[int], views: Views | None = None, *, part: str = ""
+        self,
+        pool: Pool | HeldOut,
+        policy: Policy,
+        seeds: Sequence[int],
+        views: Views | None = None,
+        *,
+        part: str = "",
     ) -> None:
-        self.pool, self.policy, self.views = pool, policy, views or Views()
+        self.pool, self.policy, self.seeds, self.views = pool, policy, list(seeds), views or Views()
         names = [part] if part else []  # parts of a run that draw independently of each other
         self.coins = [numpy_generator(seed, "policy", *names) for seed in seeds]
         self.walks = [Walk(len(pool), numpy_generator(seed, "pool", *names)) for seed in seeds]
@@ -59,7 +66,7 @@ class Draws:
         self.last = np.zeros((len(seeds), policy.batch), dtype=np.int64)
         self.step = 0
 
-    def next(self) -> Unlabelled | None:
+    def next(self, task: int = 0) -> Unlabelled | None:
         """The unlabelled batches of the coming step, or None when no replica draws one."""
         step, policy = self.step, self.policy
         self.step += 1
@@ -71,16 +78,26 @@ class Draws:
         if not used.any():
             return None
         drawing = np.flatnonzero(used)
-        shown = self._images(drawing, len(used))
-        return Unlabelled(shown, sent(used, self.pool.device), self.views.count, tuple(drawing.tolist()))
+        pool, index = self.pool.of(task, [self.seeds[replica] for replica in drawing], self.last[drawing])
+        shown, truth = self._images(pool, index, drawing), pool.truth(index)
+        return Unlabelled(
+            self._spread(shown, drawing),
+            sent(used, self.pool.device),
+            self.views.count,
+            tuple(drawing.tolist()),
+            None if truth is None else self._spread(truth, drawing),
+        )
 
-    def _images(self, drawing: np.ndarray, replicas: int) -> Float[Tensor, "r u c h w"]:
+    def _images(self, pool: Pool, index: np.ndarray, drawing: np.ndarray) -> Float[Tensor, "drawing u c h w"]:
         """Only replicas that use their images take random numbers for them, as if each were alone."""
-        index, generators = self.last[drawing], [self.generators[replica] for replica in drawing]
-        views = [self.pool.images(index, generators, self.views.steps) for _ in range(self.views.count)]
-        shown = views[0] if len(views) == 1 else torch.cat(views, dim=1)
-        if len(drawing) == replicas:
-            return shown
-        images = shown.new_zeros(replicas, *shown.shape[1:])
-        images[sent(drawing, shown.device)] = shown
-        return images
+        generators = [self.generators[replica] for replica in drawing]
+        views = [pool.images(index, generators, self.views.steps) for _ in range(self.views.count)]
+        return views[0] if len(views) == 1 else torch.cat(views, dim=1)
+
+    def _spread(self, rows: Shaped[Tensor, "drawing *rest"], drawing: np.ndarray) -> Shaped[Tensor, "r *rest"]:
+        """A row for every replica, zeros for those that draw nothing."""
+        if len(drawing) == len(self.seeds):
+            return rows
+        spread = rows.new_zeros(len(self.seeds), *rows.shape[1:])
+        spread[sent(drawing, rows.device)] = rows
+        return spread

@@ -65,15 +65,33 @@ class Pool:
     """Unlabelled images on the device, as bytes until they are asked for."""
 
     def __init__(
-        self, x: Pixels, scale: Scale, steps: Sequence[Augmentation] = (), *, device: torch.device, dtype: torch.dtype
+        self,
+        x: Pixels,
+        scale: Scale,
+        steps: Sequence[Augmentation] = (),
+        *,
+        y: Int[np.ndarray, " n"] | None = None,
+        device: torch.device,
+        dtype: torch.dtype,
     ) -> None:
         self.x = torch.from_numpy(np.array(x)).to(device)
+        self.y = None if y is None else torch.from_numpy(np.array(y)).to(device)  # what they show, where that is known
         self.scale, self.steps = scale, tuple(steps)
         self.content = fingerprint(x)
         self.device, self.dtype = device, dtype
 
     def __len__(self) -> int:
         return len(self.x)
+
+    def of(
+        self, task: int, seeds: Sequence[int], index: Int[np.ndarray, "r u"]
+    ) -> tuple["Pool", Int[np.ndarray, "r u"]]:
+        """The pool itself: all tasks and seeds have the same."""
+        return self, index
+
+    def truth(self, index: Int[np.ndarray, "r u"]) -> Int[Tensor, "r u"] | None:
+        """What these images show."""
+        return None if self.y is None else self.y[sent(index, self.device)]
 
     def images(
         self,

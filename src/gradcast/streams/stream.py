@@ -41,6 +41,10 @@ class Stream:
         """Labelled samples of the task that one replica sees."""
         return max(round(self.ratio * (self.samples or len(self.tasks[task].train))), 1)
 
+    def order(self, task: int, seed: int) -> Int[np.ndarray, " images"]:
+        """All training images of the task as a replica draws them; those beyond its count are held out."""
+        return numpy_generator(seed, "samples", task).permutation(len(self.tasks[task].train))
+
     def length(self, batch: int, epochs: int) -> int:
         """Training steps of the whole stream."""
         return epochs * sum(-(-self.count(task) // batch) for task in range(len(self.tasks)))
@@ -65,7 +69,7 @@ class Stream:
         The last batch of an epoch may be short. Every further epoch is shuffled anew.
         """
         count, train = self.count(task), self.tasks[task].train
-        drawn = [numpy_generator(seed, "samples", task).permutation(len(train))[:count] for seed in seeds]
+        drawn = [self.order(task, seed)[:count] for seed in seeds]
         moved = [move_pixels(train.x[own], self.tasks[task].origin) for own in drawn]
         x = torch.from_numpy(np.stack(moved)).to(device)
         y = torch.from_numpy(np.stack([train.y[own] for own in drawn])).to(device)

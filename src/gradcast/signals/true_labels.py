@@ -1,0 +1,32 @@
+"""The signal *true-labels*: what unlabelled images would be worth if their labels were known; no method, a bound."""
+
+from typing import ClassVar
+
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from gradcast.core import Labelled, LogitSignal, Metrics, Unlabelled
+from gradcast.gradients.length import Length
+from gradcast.replicas import Replicas
+
+
+class TrueLabels(LogitSignal):
+    """Gradient of ``weight`` times the cross entropy with true labels; with a length, its rows are brought to it."""
+
+    remembers: ClassVar[tuple[str, ...]] = ("length",)
+
+    def __init__(self, *, weight: float = 1.0, length: Length | None = None) -> None:
+        self.weight, self.length = weight, length
+
+    def learn(self, model: Replicas, labelled: Labelled) -> Metrics:
+        """Only how long labelled gradients are."""
+        return {} if self.length is None else {"tau": self.length.observe(labelled.dz)}
+
+    def slopes(
+        self, model: Replicas, z: Float[Tensor, "r u c"], unlabelled: Unlabelled, task: int
+    ) -> tuple[Float[Tensor, "r u c"], Metrics]:
+        """``softmax(z) - label`` for every image, divided by their number."""
+        assert unlabelled.truth is not None  # a setting sees to that
+        dz = (z.softmax(-1) - one_hot(unlabelled.truth, z.shape[-1])) * (self.weight / z.shape[1])
+        return dz if self.length is None else self.length.rescale(dz), {}
