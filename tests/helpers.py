@@ -19,6 +19,12 @@ needs_gpu = pytest.mark.skipif(
 EITHER_DEVICE = ("cpu", pytest.param("cuda", marks=needs_gpu))
 
 
+OPTIONS = (
+    "contrastive,signal.labelled=true",
+    "meta-gradient,signal.mix_up=1.0",
+)  # of signals, which change what they do
+
+
 def signal_and_pool(name: str) -> list[str]:
     """Settings for a signal, with further ones behind commas; the bound needs images whose labels are known."""
     return [*f"signal.name={name}".split(","), *(["pool.name=held-out"] if name == "true-labels" else [])]

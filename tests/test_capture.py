@@ -30,7 +30,7 @@ from gradcast.specfile import load
 from gradcast.step import Step
 from gradcast.streams.scale import Scale
 from tests.epochs.test_scheduled import setting as scheduled
-from tests.helpers import needs_gpu, replicas, signal_and_pool
+from tests.helpers import OPTIONS, needs_gpu, replicas, signal_and_pool
 from tests.test_build import SHELF
 
 
@@ -96,7 +96,7 @@ def test_dropout_in_graphs_draws_what_it_draws_in_steps() -> None:
 @needs_gpu
 @pytest.mark.parametrize("guard", [False, True])
 @pytest.mark.parametrize("learner", ["gem", "a-gem", "er"])
-@pytest.mark.parametrize("name", [*sorted(SIGNALS.keys() - {"none"}), "contrastive,signal.labelled=true"])
+@pytest.mark.parametrize("name", [*sorted(SIGNALS.keys() - {"none"}), *OPTIONS])
 def test_every_signal_trains_in_graphs_as_in_steps(name: str, learner: str, guard: bool) -> None:
     """Images and steps are such that rounding stays rounding: BatchNorm over a few numbers would make 1e-15 1e-2."""
     changes = [*signal_and_pool(name), f"learner.name={learner}", "learner.memory=8"]

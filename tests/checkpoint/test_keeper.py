@@ -56,6 +56,7 @@ VARIANTS = {
     "outputs kept from step to step": ("learner.memory=5", "stream.samples=40", "model.hidden=[32]"),
     "memories of unequal size": ("learner.memory=13", "stream.samples=7"),
     "float64": ("dtype=float64", "learner.name=dcl"),
+    "mixtures": ("signal.name=meta-gradient", "signal.mix_up=0.5"),
 }
 
 

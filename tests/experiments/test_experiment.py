@@ -90,6 +90,20 @@ def test_rows_may_be_like_those_of_another_experiment() -> None:
     assert common.pool.name == "coco"
 
 
+def test_what_differs_from_a_row_elsewhere_counts() -> None:
+    own, like = load("C").item("icifar-labelled").setting, load("E3").item("resnet-gem").setting
+    assert own is not None
+    assert like is not None
+    assert (own.signal.name, own.pool.name, own.stream.ratio) == ("true-labels", "held-out", 0.8)
+    assert (own.model, own.learner, own.policy) == (like.model, like.learner, like.policy)
+
+
+def test_no_two_controls_are_the_same() -> None:
+    settings = [item.setting for item in load("C").items]
+    assert None not in settings
+    assert all(settings.count(own) == 1 for own in settings)
+
+
 def test_architectures_of_h_have_names() -> None:
     assert [item.name for item in load("F7").items if item.sweep == "h"][:5] == [
         "h-linear",

@@ -3,8 +3,9 @@ from dataclasses import replace
 import pytest
 import torch
 from torch.func import functional_call
-from torch.nn.functional import cosine_similarity, cross_entropy
+from torch.nn.functional import cosine_similarity, cross_entropy, kl_div
 
+from gradcast.mixtures import Shares
 from gradcast.signals.excursion import on_simplex
 from gradcast.signals.meta_gradient import MetaGradient, squared_distance
 from tests.passes.reference import numbers
@@ -90,3 +91,24 @@ def test_every_replica_may_have_its_own_learning_rate() -> None:
         labels.append(signal._labels(at.model, at.unlabelled, 1))
     assert torch.equal(labels[2], torch.stack([labels[0][0], labels[1][1]]))
     assert not torch.equal(labels[0], labels[1])
+
+
+@pytest.mark.parametrize("images", [3, 6])
+def test_mixtures_with_the_first_labelled_images_add_their_divergence(images: int) -> None:
+    """Four labelled images: three pairs, or four."""
+    at, shares = scene(norm="batch", images=images), Shares(1.0, [3, 8])
+    signal, plain = MetaGradient(weight=0.5, shares=shares), MetaGradient(weight=0.5)
+    for own in (signal, plain):
+        at.learn(own)
+    labels = signal._labels(at.model, at.unlabelled, 1)
+    added = at.gradient(signal) - at.gradient(plain)
+    assert shares.values is not None
+    pairs = min(images, 4)
+    for replica in range(2):
+        module, share = own_module(at.model, replica).train(), shares.values[replica, :pairs, None]
+        x = share * at.batch.x[replica, :pairs] + (1 - share) * at.unlabelled.x[replica, :pairs]
+        true = torch.eye(3, dtype=torch.float64)[at.batch.y[replica, :pairs]]
+        target = share * true + (1 - share) * labels[replica, :pairs]
+        loss = 0.5 * kl_div(module(x)[:, 3:].log_softmax(1), target, reduction="batchmean")
+        gradients = torch.autograd.grad(loss, list(module.parameters()))
+        torch.testing.assert_close(added[replica], torch.cat([gradient.flatten() for gradient in gradients]))

@@ -16,7 +16,7 @@ from gradcast.signals.named import SIGNALS, ContrastiveSpec, PredictedSpec, desc
 from gradcast.spec import Setting
 from gradcast.specfile import load
 from gradcast.streams.scale import Scale
-from tests.helpers import replicas, signal_and_pool
+from tests.helpers import OPTIONS, replicas, signal_and_pool
 from tests.test_build import PLACE, SHELF
 
 
@@ -104,7 +104,7 @@ def trained(setting: Setting, seeds: list[int]) -> Seen:
 
 @pytest.mark.parametrize("guard", [False, True])
 @pytest.mark.parametrize("learner", [name for name in LEARNERS if name not in (*SCHEDULED, *FEW_LABELS)])
-@pytest.mark.parametrize("name", [*sorted(SIGNALS.keys() - {"none"}), "contrastive,signal.labelled=true"])
+@pytest.mark.parametrize("name", [*sorted(SIGNALS.keys() - {"none"}), *OPTIONS])
 def test_every_signal_with_every_learner(name: str, learner: str, guard: bool) -> None:
     """Two tasks, two replicas, BatchNorm; every replica trains as it would alone."""
     changes = [*signal_and_pool(name), f"learner.name={learner}", f"policy.guard={str(guard).lower()}"]

@@ -1,8 +1,8 @@
 """A published table or figure: its rows, what was published of each, and the settings that make them.
 
-One TOML file each, under ``tables``. A row is a setting as in any specification (common tables, and what differs), or
-``like`` a row of another experiment; ``needs`` names what does not exist yet. A sweep is a row for each value of one
-key.
+One TOML file each, under ``tables``. A row is a setting as in any specification: common tables, and what differs from
+them, or from a row of another experiment that it is ``like``. ``needs`` names what does not exist yet. A sweep is a row
+for each value of one key.
 """
 
 import tomllib
@@ -29,7 +29,7 @@ class RowTable(Table):
 
     name: str
     label: str
-    like: str = ""  # ID/row of another experiment, whose setting is taken as it is
+    like: str = ""  # ID/row of another experiment: its setting in place of the common tables
     against: str = ""  # the row it is compared with
     needs: str = ""  # what does not exist yet
     published: Figures = {}
@@ -141,12 +141,10 @@ def read(raw: Mapping[str, Any]) -> Experiment:
 
 def _item(raw: Mapping[str, Any], common: Mapping[str, Any]) -> Item:
     row = RowTable.model_validate({key: value for key, value in raw.items() if key not in TABLES})
-    if row.needs:
-        setting = None
-    elif row.like:
-        setting = _setting(row.like)
-    else:
-        setting = _parsed(common, [{table: raw[table] for table in TABLES if table in raw}])[0]
+    setting = None
+    if not row.needs:
+        base = _setting(row.like).model_dump() if row.like else common
+        setting = _parsed(base, [{table: raw[table] for table in TABLES if table in raw}])[0]
     return Item(row.name, row.label, setting, row.against, row.needs, row.published or None, row.pretrained)
 
 

@@ -12,9 +12,10 @@ from gradcast.core import Batch, Metrics, Unlabelled
 from gradcast.environment import sent
 from gradcast.gradients.entropy import cross_entropy
 from gradcast.gradients.sgd import Sgd
+from gradcast.mixtures import divergence
 from gradcast.replicas import Replicas
 from gradcast.semi.core import Moment, Part
-from gradcast.semi.mix_up import MixUp, divergence
+from gradcast.semi.mix_up import MixUp
 from gradcast.semi.schedule import Schedule
 from gradcast.step import named_state
 from gradcast.undo import undoing

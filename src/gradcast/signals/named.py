@@ -9,6 +9,7 @@ from gradcast.augment import AUGMENTATIONS, AugmentationName
 from gradcast.core import Signal
 from gradcast.gradients.learner import Activation, GradientLearner, Objective, OptimizerName
 from gradcast.gradients.length import Length, Tau
+from gradcast.mixtures import Shares
 from gradcast.randomness import seeded, torch_generator
 from gradcast.replicas import Replicas
 from gradcast.signals.contrastive import Company, Contrastive
@@ -92,6 +93,8 @@ class MetaGradientSpec(Table):
 
     name: Literal["meta-gradient"]
     weight: Weight = 1.0
+    mix_up: Weight = 0.0  # parameter of the Beta distribution of mixtures with labelled images; 0: none are made
+    unsaid: ClassVar[tuple[str, ...]] = ("mix_up",)
 
 
 class NoiseSpec(Table):
@@ -187,7 +190,7 @@ def signal(
         case PseudoLabelsSpec() | TrueLabelsSpec():
             return _of_labels(spec, teacher)
         case MetaGradientSpec():
-            return MetaGradient(weight=spec.weight)
+            return MetaGradient(weight=spec.weight, shares=Shares(spec.mix_up, seeds) if spec.mix_up else None)
         case NoiseSpec():
             drawn = [torch_generator(seed, "directions") for seed in seeds]
             return Noise(classes, drawn, distribution=spec.distribution, length=_length(spec))
@@ -268,5 +271,7 @@ def describe(spec: SignalSpec) -> str:
             return "random directions" if spec.scaled else f"{spec.distribution} noise"
         case PseudoLabelsSpec() | TrueLabelsSpec():
             return WORDS[spec.name] + (", scaled" if spec.scaled else "")
+        case MetaGradientSpec():
+            return WORDS[spec.name] + (", mix-up" if spec.mix_up else "")
         case _:
             return WORDS[spec.name]
