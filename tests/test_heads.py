@@ -22,6 +22,13 @@ def test_masked_head_gives_the_tasks_columns(task: int) -> None:
     assert torch.equal(heads.columns_at(logits, torch.tensor(task)), expected)
 
 
+@pytest.mark.parametrize("task", [0, 1, 3])
+def test_columns_seen_are_those_up_to_the_task(task: int) -> None:
+    logits = torch.arange(24.0).view(2, 12)
+    assert torch.equal(Heads(3, tasks=4, masked=True).seen(logits, task), logits[:, : 3 * task + 3])
+    assert Heads(12, tasks=4).seen(logits, task) is logits
+
+
 def test_columns_of_many_tasks_under_vmap() -> None:
     heads = Heads(2, tasks=3, masked=True)
     logits, tasks = torch.randn(3, 4, 6), torch.tensor([2, 0, 1])

@@ -129,8 +129,8 @@ def loop(
 
     own_model = another("model")
     lr = setting.learner.lr
-    found = signal(setting.signal, own_model, seeds, lr, lambda: another("teacher"), stream.scale)
     own = learner(setting.learner, len(stream.tasks), classes=stream.width, seeds=seeds)
+    found = signal(setting.signal, own_model, seeds, lr, lambda: another("teacher"), stream.scale, own)
     step = Step(own_model, own, lr, found, policy)
     draws = Draws(pool, policy, seeds, views(setting.signal)) if found is not None and pool is not None else None
     steps = setting.evaluation.average
@@ -184,6 +184,4 @@ def heads(setting: Setting, stream: Tasks) -> Heads:
         return Heads(stream.width, extra=2 * setting.model.latent)
     if isinstance(setting.learner, HatSpec):
         return Heads(stream.width)  # the task's own
-    choice = setting.model.heads
-    masked = choice == "masked" or (choice == "auto" and setting.stream.scenario == "split")
-    return Heads(stream.width, len(stream.tasks), masked=masked)
+    return Heads(stream.width, len(stream.tasks), masked=setting.masked)

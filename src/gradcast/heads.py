@@ -34,6 +34,10 @@ class Heads:
             return self._logits(logits)
         return logits.narrow(-1, task * self.width, self.width)
 
+    def seen(self, logits: Float[Tensor, "*any outputs"], task: int) -> Float[Tensor, "*any columns"]:
+        """The columns of this task and of all before it."""
+        return logits.narrow(-1, 0, (task + 1) * self.width) if self.masked else self._logits(logits)
+
     def columns_at(
         self, logits: Float[Tensor, "*any outputs"], tasks: Int[Tensor, "*some"]
     ) -> Float[Tensor, "*any width"]:

@@ -19,6 +19,7 @@ from gradcast.learners.named import (
     OWN_NETWORKS,
     SCHEDULED,
     AclSpec,
+    DclSpec,
     GemSpec,
     HatSpec,
     LearnerSpec,
@@ -35,7 +36,7 @@ from gradcast.models import (
 )
 from gradcast.pools import POOLS, HeldOutSpec, PatchesSpec, PoolSpec
 from gradcast.semi.table import SemiSpec
-from gradcast.signals import named as signals
+from gradcast.signals import words
 from gradcast.signals.named import (
     META,
     SIGNALS,
@@ -43,6 +44,7 @@ from gradcast.signals.named import (
     DistilSpec,
     NoSignalSpec,
     PredictedSpec,
+    PseudoLabelsSpec,
     SignalSpec,
     TrueLabelsSpec,
 )
@@ -132,6 +134,12 @@ class Setting(Table):
     semi: SemiSpec | None = None  # one task with few labels
     unsaid: ClassVar[tuple[str, ...]] = ("schedule", "semi")
 
+    @property
+    def masked(self) -> bool:
+        """Whether every task has columns of its own in the output layer."""
+        choice = self.model.heads
+        return choice == "masked" or (choice == "auto" and self.stream.scenario == "split")
+
     @model_validator(mode="after")
     def _tau_per_sample_pairs_images(self) -> "Setting":
         if isinstance(self.signal, PredictedSpec) and self.signal.tau == "per_sample":
@@ -153,6 +161,9 @@ class Setting(Table):
             raise ValueError(
                 "the signal 'true-labels' needs images of a stream whose labels are known: set pool.name=held-out"
             )
+        problem = _teacher_cannot(self, self.signal) if isinstance(self.signal, PseudoLabelsSpec) else None
+        if problem is not None:
+            raise ValueError(problem)
         if isinstance(self.signal, ContrastiveSpec) and self.policy.batch < 2:
             raise ValueError("the signal 'contrastive' tells images apart: set policy.batch to 2 or more")
         if isinstance(self.signal, DistilSpec) and self.policy.batchnorm == "frozen":
@@ -168,6 +179,16 @@ class Setting(Table):
         if problem is not None:
             raise ValueError(problem)
         return self
+
+
+def _teacher_cannot(setting: Setting, signal: PseudoLabelsSpec) -> str | None:
+    """What a network that labels images lacks here, in a sentence."""
+    single = setting.schedule is None and setting.semi is None
+    if signal.protected and not (single and isinstance(setting.learner, GemSpec | DclSpec)):
+        return "signal.protected needs the memories of 'gem' or 'dcl' in a single pass: leave it out"
+    if signal.outputs == "seen" and not (single and setting.masked):
+        return "signal.outputs = 'seen' chooses among the heads of all tasks: set model.heads=masked, or leave it out"
+    return None
 
 
 def _without_schedule(setting: Setting) -> str | None:
@@ -236,7 +257,7 @@ def _own_networks(setting: Setting) -> str | None:
 def describe(setting: Setting) -> str:
     """A label for a setting: learner, signal, and what is evaluated where that is not the weights themselves."""
     averaged = "averaged weights" if setting.evaluation.average > 1 else ""
-    parts = (learners.WORDS[setting.learner.name], signals.describe(setting.signal), averaged)
+    parts = (learners.WORDS[setting.learner.name], words.describe(setting.signal), averaged)
     return " + ".join(filter(None, parts))
 
 

@@ -57,6 +57,8 @@ VARIANTS = {
     "memories of unequal size": ("learner.memory=13", "stream.samples=7"),
     "float64": ("dtype=float64", "learner.name=dcl"),
     "mixtures": ("signal.name=meta-gradient", "signal.mix_up=0.5"),
+    "protected teacher": ("signal.name=one-hot", "signal.protected=true", "learner.name=dcl"),
+    "all classes seen": ("signal.name=soft", "signal.outputs=seen", "model.heads=masked", "model.hidden=[8]"),
 }
 
 

@@ -12,7 +12,7 @@ from gradcast.learners.named import FEW_LABELS, LEARNERS, SCHEDULED
 from gradcast.replicas import Replicas
 from gradcast.shared import Shared
 from gradcast.signals import Predicted
-from gradcast.signals.named import SIGNALS, ContrastiveSpec, PredictedSpec, describe, gradient_learner, signal, views
+from gradcast.signals.named import SIGNALS, ContrastiveSpec, PredictedSpec, gradient_learner, signal, views
 from gradcast.spec import Setting
 from gradcast.specfile import load
 from gradcast.streams.scale import Scale
@@ -117,22 +117,6 @@ def test_every_signal_with_every_learner(name: str, learner: str, guard: bool) -
     assert 0 < len(used) < len(together.steps) == 8
     assert all(metrics["unlabelled"][0] == 6 for metrics in used)
     assert all(metrics["agreement"][0].isfinite() and metrics["pseudo_ratio"][0].isfinite() for metrics in used)
-
-
-@pytest.mark.parametrize("name", SIGNALS)
-def test_every_signal_is_described(name: str) -> None:
-    setting = load("digits", signal_and_pool(name)).rows[1].setting
-    assert bool(describe(setting.signal)) == (name != "none")
-
-
-def test_labels_tell_signals_apart() -> None:
-    names = ["predicted", "noise", "one-hot", "soft"]
-    settings = [["signal.name=" + name, *(["signal.scaled=true"] if name != "predicted" else [])] for name in names]
-    labels = [describe(load("digits", own).rows[1].setting.signal) for own in settings]
-    scaled = [f"{kind} pseudo labels, scaled" for kind in ("one-hot", "soft")]
-    assert labels == ["predicted gradients", "random directions", *scaled]
-    plain = load("digits", ["signal.name=one-hot"]).rows[1].setting.signal
-    assert describe(plain) == "one-hot pseudo labels"
 
 
 def test_contrastive_wants_two_views_of_its_own_making() -> None:

@@ -4,9 +4,12 @@ from torch.nn.functional import cosine_similarity, cross_entropy
 
 from gradcast.gradients.length import Length
 from gradcast.heads import Heads
+from gradcast.learners import Gem
+from gradcast.memory import TaskMemory
 from gradcast.replicas import Replicas
 from gradcast.signals.pseudo_labels import PseudoLabels
-from tests.helpers import replicas
+from gradcast.step import Step
+from tests.helpers import batch, replicas
 from tests.signals.scene import scene
 from tests.test_replicas import loss_gradient, own_module
 
@@ -65,3 +68,47 @@ def test_the_teacher_is_one_more_network() -> None:
     signal = PseudoLabels(teacher("batch"), soft=True)
     assert signal.networks() == (signal.teacher,)
     assert set(signal.state()) == {f"teacher.{name}" for name in (*signal.teacher.names, *signal.teacher.buffers)}
+
+
+@pytest.mark.parametrize("soft", [True, False])
+def test_a_teacher_may_choose_among_all_classes_seen(soft: bool) -> None:
+    at, signal = scene(), PseudoLabels(teacher(), soft=soft, seen=True)
+    found = at.gradient(signal)
+    before = [own_module(signal.teacher, replica).eval() for replica in range(2)]
+    metrics = at.learn(signal)
+    for replica, told in enumerate(before):
+        student = own_module(at.model, replica).train()
+        x, s = at.unlabelled.x[replica], told(at.unlabelled.x[replica]).detach()
+        loss = cross_entropy(student(x), s.softmax(1) if soft else s.argmax(1))  # of both tasks
+        gradients = torch.autograd.grad(loss, list(student.parameters()))
+        torch.testing.assert_close(found[replica], torch.cat([gradient.flatten() for gradient in gradients]))
+        x, y = at.batch.x[replica], at.batch.y[replica] + 3
+        guess = told(x).detach()
+        assert metrics["label_accuracy"][replica] == (guess.argmax(1) == y).double().mean()
+        rows = []
+        for target in (y, guess.softmax(1) if soft else guess.argmax(1)):
+            z = student(x).detach().requires_grad_()
+            rows.append(torch.autograd.grad(cross_entropy(z, target), z)[0])
+        torch.testing.assert_close(metrics["cosine"][replica], cosine_similarity(*rows).mean())
+
+
+def test_in_the_first_task_all_classes_seen_are_the_tasks() -> None:
+    at, (one, all_seen) = scene(task=0), (PseudoLabels(teacher(), soft=True, seen=seen) for seen in (False, True))
+    torch.testing.assert_close(at.gradient(all_seen), at.gradient(one))
+
+
+@pytest.mark.parametrize("norm", ["none", "batch"])
+def test_a_protected_teacher_learns_as_gem_does(norm: str) -> None:
+    """A network of its own, trained by GEM on the same batches, ends at the same weights and statistics."""
+    model, gem = scene(norm=norm).model, Gem(TaskMemory(2, 8))
+    signal = PseudoLabels(teacher(norm), soft=True, guard=gem.twin())
+    step, alone = Step(model, gem, 0.1, signal), Step(teacher(norm), Gem(TaskMemory(2, 8)), 0.1)
+    projected = torch.zeros(2)
+    for number in range(12):
+        labelled = batch(model, task=number // 6, seed=number)
+        step(labelled, None)
+        projected += alone(labelled, None)["projected"]
+    assert projected.all()
+    torch.testing.assert_close(signal.teacher.theta, alone.model.theta)
+    for name, values in signal.teacher.buffers.items():
+        torch.testing.assert_close(values, alone.model.buffers[name])

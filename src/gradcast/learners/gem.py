@@ -1,6 +1,6 @@
 """Gradient episodic memory: no step may raise the loss on the memories of a past task."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol, runtime_checkable
 
 import torch
@@ -44,6 +44,10 @@ class Gem(Learner):
     direction: Direction | None = None
     batchnorm: Statistics = "update"  # what the memories' passes do to BatchNorm statistics
     past: list[PastGradients] = field(default_factory=list, init=False)  # of the step under way
+
+    def twin(self) -> "Gem":
+        """The same memories protect another network; the extra direction is of one network's weights and stays."""
+        return replace(self, direction=None)
 
     def prepare(self, model: Replicas, batch: Batch) -> None:
         """Write the batch into memory."""

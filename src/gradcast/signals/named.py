@@ -6,9 +6,10 @@ from typing import Annotated, ClassVar, Literal, get_args
 from pydantic import Field, model_validator
 
 from gradcast.augment import AUGMENTATIONS, AugmentationName
-from gradcast.core import Signal
+from gradcast.core import Learner, Signal
 from gradcast.gradients.learner import Activation, GradientLearner, Objective, OptimizerName
 from gradcast.gradients.length import Length, Tau
+from gradcast.learners.gem import Gem
 from gradcast.mixtures import Shares
 from gradcast.randomness import seeded, torch_generator
 from gradcast.replicas import Replicas
@@ -80,6 +81,9 @@ class PseudoLabelsSpec(LabelsTable):
     """Labels of a second network: its best guess (one-hot) or its probabilities (soft)."""
 
     name: Literal["one-hot", "soft"]
+    outputs: Literal["task", "seen"] = "task"  # classes that it chooses among
+    protected: bool = False  # whether the memories of gem or dcl protect it too
+    unsaid: ClassVar[tuple[str, ...]] = ("outputs", "protected")
 
 
 class TrueLabelsSpec(LabelsTable):
@@ -175,11 +179,17 @@ def views(spec: SignalSpec) -> Views:
 
 
 def signal(
-    spec: SignalSpec, model: Replicas, seeds: Sequence[int], lr: float, teacher: Callable[[], Replicas], scale: Scale
+    spec: SignalSpec,
+    model: Replicas,
+    seeds: Sequence[int],
+    lr: float,
+    teacher: Callable[[], Replicas],
+    scale: Scale,
+    learner: Learner | None = None,
 ) -> Signal | None:
     """What turns unlabelled images into gradients of ``model``, or None.
 
-    ``teacher`` makes networks like it; ``scale`` is that of labelled images.
+    ``teacher`` makes networks like it; ``scale`` is that of labelled images; ``learner`` may protect the teacher too.
     """
     classes = model.heads.width
     match spec:
@@ -188,7 +198,7 @@ def signal(
         case PredictedSpec():
             return Predicted(gradient_learner(spec, classes, seeds).to(model.theta), directions=spec.directions)
         case PseudoLabelsSpec() | TrueLabelsSpec():
-            return _of_labels(spec, teacher)
+            return _of_labels(spec, teacher, learner)
         case MetaGradientSpec():
             return MetaGradient(weight=spec.weight, shares=Shares(spec.mix_up, seeds) if spec.mix_up else None)
         case NoiseSpec():
@@ -209,10 +219,23 @@ def signal(
             return Rotation(head, weight=spec.weight, generators=drawn)
 
 
-def _of_labels(spec: PseudoLabelsSpec | TrueLabelsSpec, teacher: Callable[[], Replicas]) -> Signal:
+def _of_labels(
+    spec: PseudoLabelsSpec | TrueLabelsSpec, teacher: Callable[[], Replicas], learner: Learner | None
+) -> Signal:
     if isinstance(spec, TrueLabelsSpec):
         return TrueLabels(weight=spec.weight, length=_length(spec))
-    return PseudoLabels(teacher(), soft=spec.name == "soft", weight=spec.weight, length=_length(spec))
+    guard = None
+    if spec.protected:
+        assert isinstance(learner, Gem)  # a setting sees to that
+        guard = learner.twin()
+    return PseudoLabels(
+        teacher(),
+        soft=spec.name == "soft",
+        weight=spec.weight,
+        length=_length(spec),
+        seen=spec.outputs == "seen",
+        guard=guard,
+    )
 
 
 def _length(spec: LabelsTable | NoiseSpec) -> Length | None:
@@ -246,32 +269,3 @@ def gradient_learner(spec: PredictedSpec, classes: int, seeds: Sequence[int]) ->
         for all_weights, weights in zip(stacked.parameters(), own.parameters(), strict=True):
             all_weights.data[replica] = weights.data
     return stacked
-
-
-WORDS = {
-    "one-hot": "one-hot pseudo labels",
-    "soft": "soft pseudo labels",
-    "true-labels": "true labels",
-    "meta-gradient": "meta-gradient",
-    "forward-only": "unlabelled pass only",
-    "contrastive": "contrastive",
-    "distil": "distillation",
-    "rotation": "rotation",
-}
-
-
-def describe(spec: SignalSpec) -> str:
-    """A signal in a few words, for labels; nothing for none."""
-    match spec:
-        case NoSignalSpec():
-            return ""
-        case PredictedSpec():
-            return "predicted gradients" if spec.directions == "learned" else "frozen directions"
-        case NoiseSpec():
-            return "random directions" if spec.scaled else f"{spec.distribution} noise"
-        case PseudoLabelsSpec() | TrueLabelsSpec():
-            return WORDS[spec.name] + (", scaled" if spec.scaled else "")
-        case MetaGradientSpec():
-            return WORDS[spec.name] + (", mix-up" if spec.mix_up else "")
-        case _:
-            return WORDS[spec.name]

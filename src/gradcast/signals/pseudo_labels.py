@@ -7,24 +7,37 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from gradcast.core import Labelled, LogitSignal, Metrics, Unlabelled
+from gradcast.core import Batch, Labelled, Learner, LogitSignal, Metrics, Unlabelled
 from gradcast.gradients.entropy import cross_entropy
+from gradcast.gradients.gradient import Gradient
 from gradcast.gradients.length import Length, unit
-from gradcast.replicas import Replicas
+from gradcast.gradients.sgd import LearningRate
+from gradcast.learners.finetune import Finetune
+from gradcast.replicas import Replicas, Statistics
 
 
 class PseudoLabels(LogitSignal):
     """Gradient of ``weight`` times the cross entropy of the model and the teacher's labels, on unlabelled images.
 
     The teacher is a network like the model, of its own initialisation; it learns every labelled batch with the model's
-    learning rate, is not protected from forgetting, and answers with running statistics. With a length, the rows of
-    the logit gradient are brought to it.
+    learning rate, forgets freely unless there is a ``guard``, and answers with running statistics. It chooses among the
+    classes of the task, or of all tasks ``seen``. With a length, the rows of the logit gradient are brought to it.
     """
 
     remembers: ClassVar[tuple[str, ...]] = ("teacher", "length")
 
-    def __init__(self, teacher: Replicas, *, soft: bool, weight: float = 1.0, length: Length | None = None) -> None:
-        self.teacher, self.soft, self.weight, self.length = teacher, soft, weight, length
+    def __init__(
+        self,
+        teacher: Replicas,
+        *,
+        soft: bool,
+        weight: float = 1.0,
+        length: Length | None = None,
+        seen: bool = False,
+        guard: Learner | None = None,
+    ) -> None:
+        self.teacher, self.soft, self.weight, self.length, self.seen = teacher, soft, weight, length, seen
+        self.guard = guard or Finetune()  # what it remembers is the learner's
         self.label: Float[Tensor, "r u c"] | None = None  # of the unlabelled images last seen
 
     def networks(self) -> Sequence[Replicas]:
@@ -40,15 +53,31 @@ class PseudoLabels(LogitSignal):
         """A step of the teacher; before it, how right its labels were and where they would have led the model."""
         batch = labelled.batch
         told = self._told(batch.x, batch.task)
-        made = self.teacher.forward(batch.x, batch.task)
-        self.teacher.step(made.pull(cross_entropy(made.z, batch.y)[1]).flat, labelled.lr)
-        right = told.argmax(-1) == batch.y
-        guess = labelled.z.softmax(-1) - self._labels(told)
+        self._teach(batch, labelled.lr)
+        y, z, dz = batch.y, labelled.z, labelled.dz
+        if self.seen:
+            y = model.heads.classes(y, torch.full_like(y, batch.task))
+            with torch.no_grad():
+                z = model.heads.seen(model.everything(batch.x, statistics="separate").z, batch.task)
+            dz = cross_entropy(z, y)[1]
+        guess = z.softmax(-1) - self._labels(told)
         metrics = {
-            "label_accuracy": right.to(labelled.z.dtype).mean(-1),
-            "cosine": (unit(guess) * unit(labelled.dz)).sum(-1).mean(-1),
+            "label_accuracy": (told.argmax(-1) == y).to(z.dtype).mean(-1),
+            "cosine": (unit(guess) * unit(dz)).sum(-1).mean(-1),
         }
         return metrics if self.length is None else metrics | {"tau": self.length.observe(labelled.dz)}
+
+    def gradient(
+        self, model: Replicas, unlabelled: Unlabelled, task: int, *, statistics: Statistics = "update"
+    ) -> tuple[Gradient, Metrics]:
+        """Of the columns that the teacher chooses among."""
+        if not self.seen:
+            return super().gradient(model, unlabelled, task, statistics=statistics)
+        made = model.everything(unlabelled.x, statistics=statistics, used=unlabelled.used)
+        dz, metrics = self.slopes(model, model.heads.seen(made.z, task), unlabelled, task)
+        everywhere = torch.zeros_like(made.z)
+        model.heads.seen(everywhere, task).copy_(dz)
+        return made.pull(everywhere), metrics
 
     def slopes(
         self, model: Replicas, z: Float[Tensor, "r u c"], unlabelled: Unlabelled, task: int
@@ -58,8 +87,17 @@ class PseudoLabels(LogitSignal):
         dz = (z.softmax(-1) - self.label) * (self.weight / z.shape[1])
         return dz if self.length is None else self.length.rescale(dz), {}
 
+    def _teach(self, batch: Batch, lr: LearningRate) -> None:
+        self.guard.begin(self.teacher, batch)
+        made = self.teacher.forward(batch.x, batch.task)
+        gradient, _ = self.guard.constrain(made.pull(cross_entropy(made.z, batch.y)[1]))
+        self.teacher.step(gradient, lr)
+        self.guard.end(self.teacher)
+
     @torch.no_grad()
     def _told(self, x: Float[Tensor, "r n *shape"], task: int) -> Float[Tensor, "r n c"]:
+        if self.seen:
+            return self.teacher.heads.seen(self.teacher.everything(x, statistics="frozen").z, task)
         return self.teacher.forward(x, task, statistics="frozen").z
 
     def _labels(self, told: Float[Tensor, "r n c"]) -> Float[Tensor, "r n c"]:
