@@ -1,10 +1,12 @@
 from pathlib import Path
 
+import pytest
 import torch
 
 from gradcast.data.cache import Cache
 from gradcast.data.load import Shelf, untracked
 from gradcast.environment import Place
+from gradcast.errors import GradcastError
 from gradcast.shared import Shared
 from tests.helpers import CPU
 from tests.runs import small
@@ -24,3 +26,13 @@ def test_rows_share_what_is_the_same_and_only_that() -> None:
     assert set(shared.content(base)) == {"source"}
     assert shared.content(predicted)["pool"] != shared.content(random)["pool"]
     assert shared.content(predicted)["source"] == shared.content(base)["source"]
+
+
+def test_a_pool_smaller_than_a_batch_is_refused() -> None:
+    shared = Shared(Place(CPU, torch.float32), Shelf(Path("data"), Cache(Path("cache")), untracked))
+    enough, few = (small(f"policy.batch={batch}", "pool.count=5").rows[1].setting for batch in (5, 6))
+    pool = shared.pool(enough)
+    assert pool is not None
+    assert len(pool) == 5
+    with pytest.raises(GradcastError, match="'patches' has 5 images and a batch of them shall have 6; lower policy"):
+        shared.pool(few)

@@ -1,4 +1,7 @@
+import errno
 import json
+import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -101,6 +104,18 @@ def test_files_are_replaced_as_a_whole(tmp_path: Path) -> None:
     write_text(tmp_path / "a", "two")
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
     assert (tmp_path / "a").read_text() == "two"
+
+
+def test_a_full_disk_is_named_and_keeps_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    write_text(tmp_path / "a", "one")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match=re.escape(f"No space left on device: '{tmp_path / 'a'}'")):
+        write_text(tmp_path / "a", "two")
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+    assert (tmp_path / "a").read_text() == "one"
 
 
 def test_tensors_are_readable_like_other_files_and_leave_nothing_behind(tmp_path: Path) -> None:

@@ -64,6 +64,7 @@ def main() -> None:
         sys.exit(stopped.code)
     except OSError as error:
         unwritable = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, errno.ENOTDIR)
-        remedy = "; free some space or choose another place with --out" if unwritable else ""
-        complain(f"{error.filename or 'a file'}: {error.strerror or error}{remedy}")
+        elsewhere = " or choose another place with --out" if error.filename else ""
+        remedy = f"; free some space{elsewhere}" if unwritable else ""
+        complain(f"{error.filename or 'the output'}: {error.strerror or error}{remedy}")
         sys.exit(BAD_INPUT)

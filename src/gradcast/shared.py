@@ -9,6 +9,7 @@ from gradcast.data.load import Shelf
 from gradcast.environment import Place
 from gradcast.epochs import scheduled
 from gradcast.epochs.curriculum import Curriculum, Tasks
+from gradcast.errors import GradcastError
 from gradcast.evaluate import Evaluator
 from gradcast.loop import Extent, Observer, Position, Training
 from gradcast.semi import build as semi
@@ -112,4 +113,10 @@ class Shared:
             self._pools[key] = build.pool(
                 setting.pool, tasks, self.shelf, self.place, data_seed=seed, images=self.images
             )
-        return self._pools[key]
+        found, batch = self._pools[key], setting.policy.batch
+        if len(found) < batch:
+            raise GradcastError(
+                f"the pool {setting.pool.name!r} has {len(found)} images and a batch of them shall have {batch}; "
+                "lower policy.batch, or choose a larger pool"
+            )
+        return found

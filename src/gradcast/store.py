@@ -183,11 +183,15 @@ def _finite(value: object) -> object:
 def write_text(path: Path, text: str) -> None:
     """Replace a file as a whole: nobody ever sees half of it."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")  # two processes may start one run at once
-    with open(temporary, "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    try:
+        with open(temporary, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise OSError(error.errno, error.strerror, str(path)) from None  # a full disk does not say which file it was
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> None:

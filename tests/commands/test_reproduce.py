@@ -31,6 +31,8 @@ def test_show_trains_nothing(tmp_path: Path) -> None:
     [
         (["E99"], "there is no table or figure 'E99'"),
         (["E1", "--rows", "gem,gen"], "E1 has no row 'gen'"),
+        (["E1", "--rows", " , "], "--rows names no row; leave it out for all of them"),
+        (["list", "--rows", ""], "name an ID"),
         (["list", "--quick"], "name an ID"),
         (["list", "--known", "E1.json"], "name an ID"),
         (["E1", "--known", "E1.json"], "E1.json cannot be read"),

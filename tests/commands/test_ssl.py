@@ -41,6 +41,7 @@ def test_last_and_best_error_are_told_apart_and_nothing_is_repeated(tmp_path: Pa
 def test_a_quick_look_has_another_name_and_the_same_course() -> None:
     quick = shortened(load("svhn-1000"))
     assert quick.name == "svhn-1000-quick"
+    assert quick.title.startswith("Quick look, not a result: SVHN")
     courses = {row.name: row.setting.semi for row in quick.rows}
     mg, teacher = courses["mg"], courses["mean-teacher"]
     assert mg is not None
@@ -65,6 +66,10 @@ def test_show_quick_other_steps_and_what_has_no_such_table(tmp_path: Path) -> No
         assert line in tenth
     both = cli("ssl", "digits-100", "--steps", "40", "--quick", cwd=tmp_path)
     assert (both.returncode, "leave it or --steps out" in both.stderr) == (2, True)
+    twice = cli("ssl", "digits-100", "--steps", "40", "--set", "semi.steps=50", cwd=tmp_path)
+    assert (twice.returncode, "leave it out, or --quick and --steps" in twice.stderr) == (2, True)
+    neither = cli("ssl", "--show", "--json", cwd=tmp_path)
+    assert (neither.returncode, "leave one of them out" in neither.stderr) == (2, True)
     wrong = cli("ssl", "digits", cwd=tmp_path)
     assert wrong.returncode == 2
     assert "digits has no table [semi]; run it with gradcast run, or set semi.labels" in wrong.stderr

@@ -1,3 +1,4 @@
+import shutil
 from pathlib import Path
 
 import pytest
@@ -5,7 +6,9 @@ import pytest
 from gradcast.errors import GradcastError
 from gradcast.experiments import reproduce
 from gradcast.experiments.experiment import Experiment
-from gradcast.experiments.reproduce import QUICK_SEEDS, Request, outcome, request, train
+from gradcast.experiments.outcome import Line
+from gradcast.experiments.reproduce import QUICK_SEEDS, RESULT, Request, outcome, request, train, unsaved
+from gradcast.experiments.show import save
 from tests.experiments.scene import TEXT, experiment
 
 
@@ -46,7 +49,10 @@ def test_settings_change_every_row_and_the_arithmetic(tmp_path: Path) -> None:
     assert {item.setting.learner.lr for item in wanted.items() if item.setting} == {0.3}
     assert wanted.dtype == "float64"
     assert not wanted.comparable
-    assert wanted.folder.name == "T1-changed-float64"
+    other = request("T1", out=tmp_path, settings=["learner.lr=0.4", "dtype=float64"])
+    assert wanted.folder.name.startswith("T1-changed-")
+    assert wanted.folder.name.endswith("-float64")
+    assert wanted.folder != other.folder
     assert request("T1", out=tmp_path, settings=["dtype=float64"]).comparable
 
 
@@ -106,3 +112,37 @@ def test_cost_is_measured_one_seed_at_a_time(tmp_path: Path, monkeypatch: pytest
     assert run(wanted) == {}
     assert len(list((tmp_path / "cells-alone").glob("digits-*"))) == 2
     assert outcome(wanted, {})[0].ours["milliseconds"].mean > 0
+
+
+def test_one_damaged_row_hides_no_other(tmp_path: Path) -> None:
+    wanted = request("T1", out=tmp_path, rows=["gem", "predicted"], seeds=1)
+    assert run(wanted) == {}
+    assert unsaved(wanted, save_all(wanted)) == []
+    (file,) = tmp_path.glob("cells/*-none-*/row/seed-0/accuracy.csv")
+    file.write_text("x")
+    table = {line.item.name: line for line in outcome(wanted, {})}
+    assert table["gem"].state.startswith(f"failed: {file} cannot be read")
+    assert not table["gem"].ours
+    assert table["predicted"].ours
+    assert unsaved(wanted, list(table.values())) == ["gem", "base-1"]
+
+
+def save_all(wanted: Request) -> list[Line]:
+    found = outcome(wanted, {})
+    save(wanted, found)
+    return found
+
+
+def test_seeds_that_a_saved_table_alone_still_has_are_not_saved_over(tmp_path: Path) -> None:
+    wanted = request("T1", out=tmp_path, rows=["gem"], seeds=2)
+    assert unsaved(wanted, outcome(wanted, {})) == []  # nothing there yet
+    assert run(wanted) == {}
+    file = save(wanted, outcome(wanted, {})) / RESULT
+    fewer = request("T1", out=tmp_path, rows=["gem"], seeds=1)
+    assert unsaved(fewer, outcome(fewer, {})) == []  # the others are still in their cells
+    shutil.rmtree(wanted.cells)
+    assert unsaved(wanted, outcome(wanted, {})) == ["gem", "base-1"]  # which are one cell
+    handed_over = request("T1", out=tmp_path, rows=["gem"], seeds=2, saved=file)
+    assert unsaved(handed_over, outcome(handed_over, {})) == []
+    file.write_text("{}")
+    assert unsaved(wanted, outcome(wanted, {})) == []  # nothing is left to lose

@@ -24,6 +24,7 @@ def test_every_row_of_the_preset_fits_and_all_but_the_first_use_unlabelled_image
 BAD = [
     (["stream.tasks=2"], "[semi] is one task of all classes: set stream.scenario=split, stream.tasks=1"),
     (["stream.scenario=rotated"], "[semi] is one task of all classes"),
+    (["model.heads=masked"], "[semi] is one task, which has one head: leave model.heads out"),
     (["stream.epochs=2"], "[semi] counts steps and labels: set semi.steps and semi.labels"),
     (["stream.samples=500"], "[semi] counts steps and labels"),
     (["row.mg.learner.name=gem", "row.mg.learner.momentum=0.0"], "[semi] is for the learners finetune"),

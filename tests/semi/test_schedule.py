@@ -37,6 +37,13 @@ def test_a_quick_schedule_is_the_same_course() -> None:
     assert whole.within(100) == Schedule(100, 0.1, 1, (75, 88), 0.1, 1, 1)
 
 
+@pytest.mark.parametrize(
+    ("steps", "milestones"), [(1, ()), (2, ()), (3, (2,)), (4, (3,)), (5, (4,)), (8, (6, 7)), (10, (8, 9))]
+)
+def test_in_very_short_courses_drops_fall_together_or_away(steps: int, milestones: tuple[int, ...]) -> None:
+    assert Schedule().within(steps).milestones == milestones
+
+
 def test_without_a_rise_everything_is_whole_at_once() -> None:
     own = Schedule(steps=10, warm_up=0, milestones=(), ramp=0)
     assert (own.rate(0), own.rate(1), own.weight(0), own.weight(9)) == (0.1, 0.1, 1.0, 1.0)

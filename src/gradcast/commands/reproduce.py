@@ -24,8 +24,8 @@ from gradcast.errors import BAD_INPUT, GradcastError
 from gradcast.experiments.cells import Cell
 from gradcast.experiments.draw import draw
 from gradcast.experiments.experiment import Experiment, load, names
-from gradcast.experiments.outcome import Line
-from gradcast.experiments.reproduce import FAILED, Request, outcome, request, train
+from gradcast.experiments.outcome import FAILED, Line
+from gradcast.experiments.reproduce import RESULT, Request, outcome, request, train, unsaved
 from gradcast.experiments.show import DIGITS, TITLES, difference, gain, heading, label, noise, save
 from gradcast.report.words import number
 from gradcast.store import to_json
@@ -35,9 +35,9 @@ def reproduce(
     what: Annotated[
         str, typer.Argument(metavar="list|ID", help="[bold]list[/], or a table or figure by its ID, e.g. E1 or F7")
     ] = "list",
-    rows: Annotated[str, typer.Option(help="only these rows, by name, separated by commas")] = "",
+    rows: Annotated[str | None, typer.Option(help="only these rows, by name, separated by commas")] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="seeds 0 to N-1 (default: the experiment's own)")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="short streams and two seeds: a look, not a result")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="short, small, two seeds: a look, not a result")] = False,
     show: Annotated[bool, typer.Option("--show", help="train nothing, print what there is")] = False,
     settings: SetOption = None,
     known: Annotated[
@@ -56,11 +56,13 @@ def reproduce(
     Several machines can make one table: hand what one has saved to the next with --known.
     """
     if what == "list":
-        if rows or seeds or quick or show or known:
+        if rows is not None or seeds or quick or show or known:
             raise GradcastError("gradcast reproduce list takes --out, --set and --json; name an ID for the rest")
         _print_list(out, settings or [], json=json)
         return
-    chosen = [name.strip() for name in rows.split(",") if name.strip()]
+    chosen = [] if rows is None else [name.strip() for name in rows.split(",") if name.strip()]
+    if rows is not None and not chosen:
+        raise GradcastError("--rows names no row; leave it out for all of them")
     wanted = request(what, out=out, rows=chosen, seeds=seeds, quick=quick, settings=settings or [], saved=known)
     failed: dict[str, str] = {}
     if not show:
@@ -69,22 +71,31 @@ def reproduce(
         with ProgressDisplay(Console(stderr=True)) as display:
             failed = train(wanted, data=data_folder(data), device=device, display=display)
     found = outcome(wanted, failed)
-    place = save(wanted, found)
-    draw(wanted, found)
+    lost = unsaved(wanted, found)
+    if lost:
+        complain(
+            f"{wanted.folder / RESULT} has seeds of {', '.join(lost)} that are not here, so it is left as it is; "
+            "hand it over with --known, or choose another --out"
+        )
+    else:
+        save(wanted, found)
+        draw(wanted, found)
     asked = [line for line in found if not chosen or line.item.name in chosen]
     if json:
         facts = {"id": wanted.experiment.header.id, "quick": quick, "rows": [line.as_dict() for line in asked]}
         typer.echo(to_json(facts), nl=False)
     else:
-        _print(Console(), wanted, asked, place)
-    reasons = dict.fromkeys(reason for reason in failed.values() if reason.startswith(FAILED))
+        _print(Console(), wanted, asked)
+        if not lost:
+            Console().print(f"Results: {escape(str(wanted.folder))}", soft_wrap=True)
+    reasons = dict.fromkeys(line.state for line in asked if line.state.startswith(FAILED))
     for reason in reasons:
         complain(reason.removeprefix(f"{FAILED}: "))
-    if reasons:
+    if reasons or lost:
         raise typer.Exit(BAD_INPUT)
 
 
-def _print(console: Console, wanted: Request, found: list[Line], place: Path) -> None:
+def _print(console: Console, wanted: Request, found: list[Line]) -> None:
     console.print(f"[bold]{escape(heading(wanted))}", soft_wrap=True)
     console.print(f"[dim]{escape(wanted.experiment.header.about)}")
     table = Table(box=SIMPLE_HEAD)
@@ -109,7 +120,6 @@ def _print(console: Console, wanted: Request, found: list[Line], place: Path) ->
         if line.paired is not None:
             base = wanted.experiment.item(line.item.against).label
             console.print(escape(f"{line.item.label} against {base}: {line.paired.verdict}"), soft_wrap=True)
-    console.print(f"Results: {escape(str(place))}", soft_wrap=True)
 
 
 def _print_list(out: Path, settings: list[str], *, json: bool) -> None:

@@ -66,7 +66,7 @@ def run(
     chosen = settings or []
     spec = specfile.load(what, [*chosen, f"seeds={list(range(seeds))}"] if seeds else chosen)
     if show:
-        typer.echo(specfile.dump(spec), nl=False)
+        show_specification(spec, json=json)
         return
     safety = Safety(checkpoint_minutes, checkpoint_steps, begin(resume=resume, fresh=fresh), on_nan)
     if deterministic:
@@ -82,6 +82,13 @@ def run(
         json=json,
         trackers=trackers,
     )
+
+
+def show_specification(spec: Spec, *, json: bool) -> None:
+    """All of it, as the file that would say so."""
+    if json:
+        raise GradcastError("--show prints the specification as TOML, and --json results; leave one of them out")
+    typer.echo(specfile.dump(spec), nl=False)
 
 
 def begin(*, resume: bool, fresh: bool) -> Start:

@@ -9,7 +9,7 @@ import typer
 from gradcast import specfile
 from gradcast.checkpoint.keeper import Safety
 from gradcast.commands.options import DataOption, DeviceOption, JsonOption, OutOption, SetOption, ThreadsOption
-from gradcast.commands.run import begin, train
+from gradcast.commands.run import begin, show_specification, train
 from gradcast.errors import GradcastError
 from gradcast.spec import Spec
 
@@ -23,7 +23,7 @@ def ssl(
     settings: SetOption = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="train seeds 0 to N-1, together")] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="the same course in a hundredth of the steps, two seeds: a look")
+        bool, typer.Option("--quick", help="the same course in a hundredth of the steps or 100, two seeds: a look")
     ] = False,
     steps: Annotated[
         int | None, typer.Option(min=1, help="the same course in so many steps: warm-up, ramp and drops move with them")
@@ -43,6 +43,8 @@ def ssl(
     """
     if quick and steps:
         raise GradcastError("--quick has a number of steps of its own; leave it or --steps out")
+    if (quick or steps) and any(setting.partition("=")[0].strip() == "semi.steps" for setting in settings or []):
+        raise GradcastError("--set semi.steps says how many steps there are; leave it out, or --quick and --steps")
     count = seeds or (QUICK_SEEDS if quick else None)
     chosen = [*(settings or []), *([f"seeds={list(range(count))}"] if count else [])]
     spec = specfile.load(what, chosen)
@@ -53,7 +55,7 @@ def ssl(
     elif steps is not None:
         spec = in_steps(spec, lambda _: steps)
     if show:
-        typer.echo(specfile.dump(spec), nl=False)
+        show_specification(spec, json=json)
         return
     safety = Safety(start=begin(resume=resume, fresh=fresh))
     train(spec, safety, data=data, out=out, device=device, threads=threads, json=json)
@@ -62,7 +64,8 @@ def ssl(
 def shortened(spec: Spec) -> Spec:
     """A quick look at the same: no result takes its place, for its name says what it is."""
     quick = in_steps(spec, lambda steps: min(max(steps // QUICK, QUICK_STEPS), steps))
-    return quick.model_copy(update={"name": f"{spec.name}-quick"})
+    title = f"Quick look, not a result: {spec.title or spec.name}"
+    return quick.model_copy(update={"name": f"{spec.name}-quick", "title": title})
 
 
 def in_steps(spec: Spec, count: Callable[[int], int]) -> Spec:

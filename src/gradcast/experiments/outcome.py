@@ -9,10 +9,12 @@ import numpy as np
 from scipy.special import stdtrit
 
 from gradcast.environment import Arithmetic
+from gradcast.errors import GradcastError
 from gradcast.experiments.experiment import Experiment, Item
 from gradcast.experiments.trained import MEASURES, Trained, trained
 from gradcast.statistics import CONFIDENCE, Interval, Paired, compare, correct, interval
 
+FAILED = "failed"  # begins what is said of a row that could not be trained, or read
 # pairs: two runs with the same seed differ by that much; seeds: two runs with different seeds do; beyond: neither
 Noise = Literal["pairs", "seeds", "beyond"]
 
@@ -62,11 +64,16 @@ def lines(
     known: Mapping[str, Trained] | None = None,
 ) -> list[Line]:
     """Every row, with what is trained or ``known`` of it; p-values are corrected for their number."""
-    own = {item.name: trained(item, seeds, dtype, out) for item in experiment.items}
+    own, failed = dict[str, Trained | None](), dict(failed or {})
+    for item in experiment.items:
+        try:
+            own[item.name] = trained(item, seeds, dtype, out)
+        except GradcastError as error:  # a damaged file; the other rows are whole
+            own[item.name], failed[item.name] = None, f"{FAILED}: {error}"
     for name, before in (known or {}).items():
         here = own[name]
         own[name] = before if here is None else here.with_seeds_of(before)  # if they saw the same data
-    found = [_line(item, experiment, own, (failed or {}).get(item.name, "")) for item in experiment.items]
+    found = [_line(item, experiment, own, failed.get(item.name, "")) for item in experiment.items]
     corrected = iter(correct([line.paired for line in found if line.paired is not None]))
     return [line if line.paired is None else replace(line, paired=next(corrected)) for line in found]
 

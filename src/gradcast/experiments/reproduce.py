@@ -8,16 +8,17 @@ from typing import Any, get_args
 from gradcast import specfile
 from gradcast.environment import Arithmetic
 from gradcast.errors import Diverged, GradcastError
-from gradcast.experiments.cells import Cell
+from gradcast.experiments.cells import Cell, digest
 from gradcast.experiments.errors import with_errors
 from gradcast.experiments.experiment import Experiment, Item, load
-from gradcast.experiments.outcome import Line, lines
+from gradcast.experiments.outcome import FAILED, Line, lines
 from gradcast.experiments.trained import Trained, known, rows_of
 from gradcast.loop import Extent, Position
 from gradcast.shared import Display, RowObserver
 from gradcast.spec import Spec
 
 QUICK_SEEDS = 2
+RESULT = "result.json"  # of a table
 DTYPE: Arithmetic = Spec.model_fields["dtype"].default
 
 
@@ -42,7 +43,8 @@ class Request:
     @property
     def folder(self) -> Path:
         """Where table and figure go; what is no result never takes the place of one."""
-        parts = [self.experiment.header.id, *(["quick"] if self.quick else []), *(["changed"] if self.settings else [])]
+        parts = [self.experiment.header.id, *(["quick"] if self.quick else [])]
+        parts += [f"changed-{digest(sorted(self.settings))[:6]}"] if self.settings else []
         return self.out / "-".join([*parts, *([] if self.dtype == DTYPE else [self.dtype])])
 
     @property
@@ -101,9 +103,6 @@ def request(
     return replace(asked, experiment=changed, known=before)
 
 
-FAILED = "failed"
-
-
 def train(wanted: Request, *, data: Path | None, device: str, display: Display | None) -> dict[str, str]:
     """Every missing seed of every row; says of rows that diverged or could not be trained why."""
     failed = {}
@@ -130,6 +129,24 @@ def outcome(wanted: Request, failed: dict[str, str]) -> list[Line]:
         return found
     shown = {*wanted.rows, *wanted.known, *(item.name for item in wanted.items())}
     return [replace(line, noise=None) for line in found if not wanted.rows or line.item.name in shown]
+
+
+def unsaved(wanted: Request, found: Sequence[Line]) -> list[str]:
+    """Rows of a table saved before with seeds that are neither among these nor in cells: saving would lose them."""
+    try:
+        before = rows_of(wanted.folder / RESULT)
+    except GradcastError:  # none, or nothing that could be lost
+        return []
+    here = {line.trained.cell: set(line.trained.measures) for line in found if line.trained is not None}
+    whole = {line.item.name: line.item.setting for line in found if not line.state.startswith(FAILED)}
+    lost = []
+    for name, row in before.items():
+        setting = whole.get(name)  # what is damaged is not there
+        stored = set() if setting is None else Cell(setting, wanted.dtype).seeds(wanted.cells)
+        seeds = {int(seed) for seed in row["trained"]["seeds"]}
+        if not seeds <= here.get(row["trained"]["cell"], set()) | stored:
+            lost.append(name)
+    return lost
 
 
 @dataclass(frozen=True)

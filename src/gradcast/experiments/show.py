@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gradcast.experiments.outcome import Line
-from gradcast.experiments.reproduce import Request
+from gradcast.experiments.reproduce import RESULT, Request
 from gradcast.experiments.trained import MEASURES
 from gradcast.report.tables import Cell, Table, estimate
 from gradcast.report.words import number
@@ -25,7 +25,7 @@ DIGITS = dict.fromkeys(TITLES, 2) | {"bwt": 4, "fwt": 4, "milliseconds": 3, "meg
 def heading(wanted: Request) -> str:
     """What this is, and how much it can be trusted."""
     header, seeds = wanted.experiment.header, len(wanted.seeds)
-    quick = "QUICK LOOK, not a result: short streams. " if wanted.quick else ""
+    quick = "QUICK LOOK, not a result: short streams, small networks where they are slow. " if wanted.quick else ""
     changed = f" with {', '.join(wanted.settings)}" if wanted.settings else ""
     return (
         f"{quick}{header.id}, {header.title}{changed}: {seeds} seed{'s' if seeds > 1 else ''}, {wanted.dtype}, "
@@ -88,7 +88,7 @@ def save(wanted: Request, found: Sequence[Line]) -> Path:
         "seeds": wanted.seeds,
         "rows": [line.as_dict() for line in found],
     }
-    write_text(place / "result.json", to_json(facts))
+    write_text(place / RESULT, to_json(facts))
     origins = "; ".join(dict.fromkeys(line.origin for line in found if line.origin))
     write_text(place / "table.md", markdown(own, wanted.experiment.header.about, origins))
     write_text(place / "table.csv", own.csv())

@@ -20,7 +20,6 @@ def paired_differences(base: RowResult, compared: Sequence[tuple[int, RowResult]
 
     figure = Figure(figsize=(4.8, 0.7 + 0.62 * len(compared)), layout="constrained")
     axis = figure.subplots()
-    axis.axvline(0, color=INK, linewidth=1)
     for line, (place, result) in enumerate(compared):
         _draw(axis, -line, place, result, base)
     axis.set_ylim(0.5 - len(compared), 0.65)
@@ -36,6 +35,7 @@ def _draw(axis: "Axes", height: float, place: int, result: RowResult, base: RowR
     assert result.paired is not None
     own, found = colour(place), result.paired.difference
     differences = np.subtract(result.acc(), base.acc())
+    axis.plot([0, 0], [height - 0.38, height + 0.16], color=INK, linewidth=1)  # zero; not through the name above
     axis.plot(differences, np.full(len(differences), height), "o", color=own, alpha=0.7, markersize=5)
     if found.seeds > 1:
         low, high = found.low, found.high

@@ -42,6 +42,7 @@ def _problem(setting: Setting) -> str | None:
         ),
         "[semi] counts steps and labels: set semi.steps and semi.labels, and leave stream.epochs, stream.samples and "
         "stream.ratio out": (stream.epochs, stream.samples, stream.ratio) != (1, "all", 1.0),
+        "[semi] is one task, which has one head: leave model.heads out": setting.model.heads != "auto",
         f"[semi] is for the learners finetune (labels alone), mg and mean-teacher, not {learner.name!r}": (
             not isinstance(learner, LEARNERS)
         ),

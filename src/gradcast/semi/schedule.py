@@ -34,7 +34,10 @@ class Schedule:
         return _rising(step, self.ramp)
 
     def within(self, steps: int) -> "Schedule":
-        """The same course in another number of steps: all that counts steps shrinks or grows with them."""
+        """The same course in another number of steps: all that counts steps shrinks or grows with them.
+
+        In a very short one drops may fall together, or on the end: then they are one, or none.
+        """
 
         def scaled(count: int) -> int:
             return max(round(count * steps / self.steps), 1) if count else 0
@@ -43,7 +46,7 @@ class Schedule:
             self,
             steps=steps,
             warm_up=scaled(self.warm_up),
-            milestones=tuple(scaled(each) for each in self.milestones),
+            milestones=tuple(dict.fromkeys(step for step in map(scaled, self.milestones) if step < steps)),
             ramp=scaled(self.ramp),
             test_every=scaled(self.test_every),
         )
