@@ -14,9 +14,15 @@ def test_auto_takes_what_is_there() -> None:
     assert choose_device("cpu") == torch.device("cpu")
 
 
-@pytest.mark.parametrize("name", ["warp", "cuda:99"])
-def test_unusable_devices_are_explained(name: str) -> None:
-    with pytest.raises(GradcastError, match=f"device '{name}' cannot be used .*--device cpu"):
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("cuda:99", r"device 'cuda:99' cannot be used .*--device cpu"),
+        ("warp", r"there is no device 'warp'; use auto, cpu, cuda or cuda:1"),
+    ],
+)
+def test_unusable_devices_are_explained(name: str, message: str) -> None:
+    with pytest.raises(GradcastError, match=message):
         choose_device(name)
 
 

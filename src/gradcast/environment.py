@@ -31,6 +31,9 @@ def choose_device(name: str) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
+    except RuntimeError:  # torch would list two dozen
+        raise GradcastError(f"there is no device {name!r}; use auto, cpu, cuda or cuda:1 and the like") from None
+    try:
         torch.zeros(1, device=device).item()
     except (RuntimeError, AssertionError) as error:
         raise GradcastError(f"device {name!r} cannot be used ({told(error)}); try --device cpu") from None

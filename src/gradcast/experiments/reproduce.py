@@ -134,17 +134,17 @@ def outcome(wanted: Request, failed: dict[str, str]) -> list[Line]:
 def unsaved(wanted: Request, found: Sequence[Line]) -> list[str]:
     """Rows of a table saved before with seeds that are neither among these nor in cells: saving would lose them."""
     try:
-        before = rows_of(wanted.folder / RESULT)
-    except GradcastError:  # none, or nothing that could be lost
+        rows = rows_of(wanted.folder / RESULT).items()
+        before = [(name, str(row["trained"]["cell"]), set(map(int, row["trained"]["seeds"]))) for name, row in rows]
+    except (GradcastError, LookupError, TypeError, ValueError):  # none, or nothing that could be lost
         return []
     here = {line.trained.cell: set(line.trained.measures) for line in found if line.trained is not None}
     whole = {line.item.name: line.item.setting for line in found if not line.state.startswith(FAILED)}
     lost = []
-    for name, row in before.items():
+    for name, cell, seeds in before:
         setting = whole.get(name)  # what is damaged is not there
         stored = set() if setting is None else Cell(setting, wanted.dtype).seeds(wanted.cells)
-        seeds = {int(seed) for seed in row["trained"]["seeds"]}
-        if not seeds <= here.get(row["trained"]["cell"], set()) | stored:
+        if not seeds <= here.get(cell, set()) | stored:
             lost.append(name)
     return lost
 

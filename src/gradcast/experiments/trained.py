@@ -91,7 +91,10 @@ def trained(item: Item, seeds: Sequence[int], dtype: Arithmetic, out: Path) -> T
 def rows_of(file: Path) -> dict[str, Mapping[str, Any]]:
     """The rows of a table saved before whose seeds it has."""
     try:
-        rows = {str(row["name"]): row for row in parse_json(file.read_text(encoding="utf-8"))["rows"]}
+        content = parse_json(file.read_text(encoding="utf-8"))
+        if not isinstance(content, dict) or not isinstance(content.get("rows"), list):
+            raise ValueError("it holds no table")
+        rows = {str(row["name"]): row for row in content["rows"]}
         return {name: row for name, row in rows.items() if row.get("trained")}
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise _unreadable(file, error) from None
