@@ -36,6 +36,7 @@ class HeldOut:
                 "lower stream.samples or stream.ratio"
             )
         self._task: tuple[int, Pool] | None = None  # the one at hand
+        self._left: dict[int, Int[np.ndarray, " left"]] = {}  # where each seed's own lie in it
 
     def __len__(self) -> int:
         return self.count
@@ -46,6 +47,8 @@ class HeldOut:
             own = self.stream.tasks[task]
             x = move_pixels(own.train.x, own.origin)
             made = Pool(x, self.scale, self.steps, y=own.train.y, device=self.device, dtype=self.dtype)
-            self._task = task, made
-        left = [self.stream.order(task, seed)[self.stream.count(task) :] for seed in seeds]
-        return self._task[1], np.stack([own[places] for own, places in zip(left, index, strict=True)])
+            self._task, self._left = (task, made), {}
+        for seed in seeds:
+            if seed not in self._left:
+                self._left[seed] = self.stream.order(task, seed)[self.stream.count(task) :]
+        return self._task[1], np.stack([self._left[seed][own] for seed, own in zip(seeds, index, strict=True)])
