@@ -18,7 +18,7 @@ def test_auto_takes_what_is_there() -> None:
     ("name", "message"),
     [
         ("cuda:99", r"device 'cuda:99' cannot be used .*--device cpu"),
-        ("warp", r"there is no device 'warp'; use auto, cpu, cuda or cuda:1"),
+        ("warp", r"there is no device 'warp'; try --device cpu, cuda or cuda:1"),
     ],
 )
 def test_unusable_devices_are_explained(name: str, message: str) -> None:

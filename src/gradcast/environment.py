@@ -32,7 +32,7 @@ def choose_device(name: str) -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError:  # torch would list two dozen
-        raise GradcastError(f"there is no device {name!r}; use auto, cpu, cuda or cuda:1 and the like") from None
+        raise GradcastError(f"there is no device {name!r}; try --device cpu, cuda or cuda:1") from None
     try:
         torch.zeros(1, device=device).item()
     except (RuntimeError, AssertionError) as error:
