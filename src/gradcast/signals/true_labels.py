@@ -4,9 +4,9 @@ from typing import ClassVar
 
 from jaxtyping import Float
 from torch import Tensor
-from torch.nn.functional import one_hot
 
 from gradcast.core import Labelled, LogitSignal, Metrics, Unlabelled
+from gradcast.gradients.entropy import cross_entropy
 from gradcast.gradients.length import Length
 from gradcast.replicas import Replicas
 
@@ -26,7 +26,7 @@ class TrueLabels(LogitSignal):
     def slopes(
         self, model: Replicas, z: Float[Tensor, "r u c"], unlabelled: Unlabelled, task: int
     ) -> tuple[Float[Tensor, "r u c"], Metrics]:
-        """``softmax(z) - label`` for every image, divided by their number."""
+        """Of the cross entropy."""
         assert unlabelled.truth is not None  # a setting sees to that
-        dz = (z.softmax(-1) - one_hot(unlabelled.truth, z.shape[-1])) * (self.weight / z.shape[1])
+        dz = self.weight * cross_entropy(z, unlabelled.truth)[1]
         return dz if self.length is None else self.length.rescale(dz), {}
