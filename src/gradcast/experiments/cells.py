@@ -77,8 +77,8 @@ class Cell:
 
 
 def digest(facts: object) -> str:
-    """A short name for facts that JSON can hold."""
-    return hashlib.blake2b(json.dumps(facts).encode(), digest_size=6).hexdigest()
+    """A short name for facts that JSON can hold, in whatever order they are told."""
+    return hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=6).hexdigest()
 
 
 def content(place: RunDirectory) -> dict[str, object]:
