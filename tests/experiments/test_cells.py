@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from gradcast.errors import GradcastError
-from gradcast.experiments.cells import ROW, Cell
+from gradcast.experiments.cells import ROW, Cell, digest
 from gradcast.spec import Setting
 from gradcast.specfile import load
 from tests.experiments.scene import experiment
@@ -43,6 +43,12 @@ def test_a_name_says_what_decides_the_result() -> None:
     assert Cell(gem) != Cell(other.item("gem").setting or gem)
     assert Cell(gem).name == Cell(other.item("gem").setting or gem).name  # no signal, no policy
     assert Cell(predicted).name != Cell(other.item("predicted").setting or predicted).name
+
+
+def test_a_name_does_not_depend_on_the_order_of_keys() -> None:
+    facts = setting("predicted").model_dump()
+    assert digest(facts) == digest({table: facts[table] for table in reversed(facts)})
+    assert digest(facts) != digest(facts | {"policy": {}})
 
 
 def test_seeds_that_saw_other_data_are_not_put_together(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from gradcast.measures import Measures
 from tests.experiments.scene import experiment
 from tests.experiments.test_errors import experiment as table_of_errors
 
+RESULTS = Path(__file__).parents[2] / "docs" / "results"
 ONE, OTHER = (Measures(acc, 0.1, 0.2, 0.05, 0.15, 0.8, 0.0) for acc in (0.7, 0.6))
 
 
@@ -97,6 +98,27 @@ def test_a_row_is_known_by_what_was_trained(tmp_path: Path) -> None:
     facts["rows"] = [row for row in facts["rows"] if row["name"] == "base-1"]
     file.write_text(json.dumps(facts))
     assert {"gem", "base-1"} <= request("T1", out=tmp_path, seeds=1, saved=file).known.keys()
+
+
+@pytest.mark.usefixtures("_small")
+def test_rows_of_other_settings_are_named(tmp_path: Path) -> None:
+    file = saved(request("T1", out=tmp_path / "first", rows=["predicted"], seeds=1))
+    facts = json.loads(file.read_text())
+    assert request("T1", out=tmp_path, seeds=1, saved=file).unknown == []
+    facts["rows"] = [row for row in facts["rows"] if row["name"] in ("gem", "predicted")]
+    facts["rows"][1]["trained"]["cell"] = "of another learning rate"
+    file.write_text(json.dumps(facts))
+    wanted = request("T1", out=tmp_path, seeds=1, saved=file)
+    assert (wanted.unknown, "gem" in wanted.known) == (["predicted"], True)
+
+
+@pytest.mark.parametrize("name", ["C", "E3", "E4", "E6"])  # E1 and E2 were saved without their seeds
+def test_tables_in_the_documentation_can_be_gone_on_with(name: str, tmp_path: Path) -> None:
+    file = RESULTS / f"{name}.json"
+    facts = json.loads(file.read_text())
+    settings = [*facts["settings"], f"dtype={facts['dtype']}"]
+    wanted = request(facts["id"], out=tmp_path, seeds=len(facts["seeds"]), settings=settings, saved=file)
+    assert wanted.unknown == []
 
 
 def test_costs_are_of_one_machine(tmp_path: Path) -> None:

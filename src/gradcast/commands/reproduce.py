@@ -60,10 +60,11 @@ def reproduce(
             raise GradcastError("gradcast reproduce list takes --out, --set and --json; name an ID for the rest")
         _print_list(out, settings or [], json=json)
         return
-    chosen = [] if rows is None else [name.strip() for name in rows.split(",") if name.strip()]
-    if rows is not None and not chosen:
-        raise GradcastError("--rows names no row; leave it out for all of them")
+    chosen = _names(rows)
     wanted = request(what, out=out, rows=chosen, seeds=seeds, quick=quick, settings=settings or [], saved=known)
+    if wanted.unknown:
+        note = f"{known} has {', '.join(wanted.unknown)} with other settings or seeds, which are of no use here"
+        Console(stderr=True).print(f"[yellow]note:[/] {escape(note)}", soft_wrap=True)
     failed: dict[str, str] = {}
     if not show:
         use_threads(threads)
@@ -93,6 +94,14 @@ def reproduce(
         complain(reason.removeprefix(f"{FAILED}: "))
     if reasons or lost:
         raise typer.Exit(BAD_INPUT)
+
+
+def _names(rows: str | None) -> list[str]:
+    """Those of --rows; none for all of them."""
+    names = [] if rows is None else [name.strip() for name in rows.split(",") if name.strip()]
+    if rows is not None and not names:
+        raise GradcastError("--rows names no row; leave it out for all of them")
+    return names
 
 
 def _print(console: Console, wanted: Request, found: list[Line]) -> None:

@@ -34,6 +34,7 @@ class Request:
     quick: bool = False
     settings: list[str] = field(default_factory=list)  # what the caller changed, but for the arithmetic
     known: Mapping[str, Trained] = field(default_factory=dict)  # rows of a table saved before
+    unknown: list[str] = field(default_factory=list)  # its rows with other settings or seeds
 
     @property
     def cells(self) -> Path:
@@ -97,10 +98,10 @@ def request(
         experiment.item(row)
     own = [setting for setting in settings if not setting.startswith("dtype")]
     asked = Request(experiment, list(range(count)), dtype, out, list(rows), quick, own)
-    own_rows = {item.name for item in asked.items()} | ({} if saved is None else rows_of(saved)).keys()
-    changed = experiment.changed(changes, own_rows)
+    saved_rows = [] if saved is None else list(rows_of(saved))
+    changed = experiment.changed(changes, {item.name for item in asked.items()} | set(saved_rows))
     before = {} if saved is None else known(saved, changed, asked.seeds, dtype)
-    return replace(asked, experiment=changed, known=before)
+    return replace(asked, experiment=changed, known=before, unknown=[row for row in saved_rows if row not in before])
 
 
 def train(wanted: Request, *, data: Path | None, device: str, display: Display | None) -> dict[str, str]:
