@@ -66,11 +66,28 @@ def test_weights_and_biases_gets_a_run_for_each_row_and_seed(tmp_path: Path, mon
     assert {"tasks_done", "training_step"} <= {key for line in made[0].logged for key in line}
 
 
-def test_tensorboard_files_hold_the_losses(tmp_path: Path) -> None:
-    reader = pytest.importorskip(
+@pytest.fixture
+def reader() -> Any:
+    return pytest.importorskip(
         "tensorboard.backend.event_processing.event_accumulator",
         reason="pip install 'gradcast[tensorboard]' to run this",
     )
+
+
+def test_tensorboard_shows_no_step_twice_after_a_resume(tmp_path: Path, reader: Any) -> None:
+    for first in (0, 3):  # the second attempt goes on from a checkpoint before the end of the first
+        board = TensorBoard()
+        board.begin(tmp_path, {})
+        for step in range(first, 6):
+            board.scalars("base", 5, step, {"loss": first + step / 10})
+        board.end()
+    events = reader.EventAccumulator(str(tmp_path / "tensorboard" / "base" / "seed-5"))
+    events.Reload()
+    said = [(event.step, event.value) for event in events.Scalars("loss")]
+    assert said == [(step, pytest.approx((3 if step >= 3 else 0) + step / 10)) for step in range(6)]
+
+
+def test_tensorboard_files_hold_the_losses(tmp_path: Path, reader: Any) -> None:
     directory, _ = run(small(*SPEC), out=tmp_path, device="cpu", trackers=[TensorBoard()])
     events = reader.EventAccumulator(str(directory.path / "tensorboard" / "base" / "seed-5"))
     events.Reload()

@@ -40,7 +40,7 @@ class TensorBoard:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
             raise GradcastError("TensorBoard is not installed; pip install 'gradcast[tensorboard]'") from None
-        self.make: Callable[[str], Any] = SummaryWriter
+        self.make: Callable[..., Any] = SummaryWriter
         self.writers: dict[Key, Any] = {}
         self.place = Path()
 
@@ -49,9 +49,9 @@ class TensorBoard:
         self.place = directory / "tensorboard"
 
     def scalars(self, row: str, seed: int, step: int, values: Mapping[str, float]) -> None:
-        """One curve a name."""
+        """One curve a name; what an attempt that was stopped wrote of this step and later ones gives way."""
         if (row, seed) not in self.writers:
-            self.writers[row, seed] = self.make(str(self.place / row / f"seed-{seed}"))
+            self.writers[row, seed] = self.make(str(self.place / row / f"seed-{seed}"), purge_step=step)
         for name, value in values.items():
             self.writers[row, seed].add_scalar(name, value, step)
 
