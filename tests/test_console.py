@@ -1,4 +1,5 @@
 import io
+import re
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -40,6 +41,21 @@ def test_labels_and_paths_with_brackets_are_shown_as_they_are() -> None:
     assert all(part in shown for part in ("base [/x] [bold]", "runs/[/x][bold]", "GEM [/x]", "DCL [/x]"))
 
 
+def test_only_the_label_of_a_bar_gives_way_in_a_narrow_terminal() -> None:
+    out, text = console(80)
+    with ProgressDisplay(out) as display:
+        row = display.row("CIFAR-100, 10,000 labels: MG + predicted", Extent((400000,), told=400))
+        display.progress.refresh()
+        assert "getting ready" in text.getvalue()
+        row.begin(0, Position(0, 123455, 123455))
+        row.stepped(123455, 0, {"test_accuracy": torch.tensor([0.605])})
+    shown = text.getvalue()
+    assert "123456/400000 error 39.5 % 0:00:00 left -:--:--" in shown
+    assert "…" not in shown
+    words = re.sub(r"\x1b\[[^a-zA-Z]*[a-zA-Z]|[━╸╺]", "", shown).split()
+    assert {"CIFAR-100,", "10,000", "labels:", "MG", "+", "predicted"} <= set(words)
+
+
 def test_progress_shows_step_task_and_accuracy() -> None:
     out, text = console(100)
     with ProgressDisplay(out) as display:
@@ -66,6 +82,7 @@ def test_a_row_that_goes_on_starts_where_it_was() -> None:
         row.stepped(7, 1, {})
     assert "GEM: goes on after step 7" in text.getvalue()
     assert "8/10" in text.getvalue()
+    assert "left -:--:--" in text.getvalue().splitlines()[-2]  # one step, and those of another process, tell no speed
 
 
 def test_a_task_that_ends_early_moves_the_bar_to_its_end_and_epochs_are_told() -> None:

@@ -18,7 +18,7 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from rich.table import Table
+from rich.table import Column, Table
 from torch import Tensor
 
 from gradcast.core import Metrics
@@ -36,14 +36,15 @@ class ProgressDisplay:
     def __init__(self, console: Console) -> None:
         self.console = console
         self.warned: set[str] = set()
+        wide = console.width >= 100
         self.progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=20),
-            MofNCompleteColumn(),
+            TextColumn("{task.description}", table_column=Column()),  # the one that may take several lines
+            BarColumn(bar_width=20 if wide else 8, table_column=Column(no_wrap=True)),
+            MofNCompleteColumn(table_column=Column(no_wrap=True)),
             TextColumn("[dim]{task.fields[note]}"),
-            TimeElapsedColumn(),
+            TimeElapsedColumn(table_column=Column(no_wrap=True)),
             TextColumn("[dim]left"),
-            TimeRemainingColumn(),
+            TimeRemainingColumn(table_column=Column(no_wrap=True)),
             console=console,
         )
 
@@ -84,7 +85,8 @@ class ProgressDisplay:
         """A bar for a row; one that goes on says so."""
         if start is not None:
             self.console.print(f"[dim]{escape(label)}: goes on after step {start.steps}")
-        bar = self.progress.add_task(escape(label), total=groups * extent.steps, note="")
+        # the first step of all compiles kernels on a GPU, which takes a while
+        bar = self.progress.add_task(escape(label), total=groups * extent.steps, note="getting ready")
         return RowProgress(self.progress, bar, extent)
 
     def skipped(self, label: str) -> None:
@@ -97,13 +99,16 @@ class RowProgress:
 
     def __init__(self, progress: Progress, bar: TaskID, extent: Extent) -> None:
         self.progress, self.bar, self.extent = progress, bar, extent
-        self.done, self.group = 0, 0
+        self.done = 0
+        self.group: int | None = None  # of seeds; none has begun
         self.tested = ""  # what the newest test while training said
 
     def begin(self, group: int, position: Position) -> None:
         """This group of seeds goes on from there."""
-        self.group, self.done = group, position.batches
-        self.progress.update(self.bar, completed=self._before(position.task) + self.done)
+        first, self.group, self.done = self.group is None, group, position.batches
+        # what was done before this process says nothing about its speed
+        move = self.progress.reset if first else self.progress.update
+        move(self.bar, completed=self._before(position.task) + self.done)
 
     def stepped(self, step: int, task: int, metrics: Metrics) -> None:
         """Move the bar."""
@@ -120,7 +125,7 @@ class RowProgress:
         self.progress.update(self.bar, completed=self._before(task + 1), note="evaluating")
 
     def _before(self, task: int) -> int:
-        return self.group * self.extent.steps + self.extent.before(task)
+        return (self.group or 0) * self.extent.steps + self.extent.before(task)
 
     def evaluated(self, tasks_done: int, accuracy: Tensor) -> None:
         """Show the mean accuracy over the tasks seen, or the error of a single one."""
