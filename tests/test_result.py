@@ -12,13 +12,16 @@ from gradcast.run import run
 from gradcast.specfile import parse
 from gradcast.statistics import compare, correct
 from gradcast.store import Line
-from tests.runs import finished
+from tests.runs import few_labels, finished
 
 
 def test_results_are_a_function_of_the_directory() -> None:
     directory, returned = finished()
     results = read(directory)
     assert [r.as_dict() for r in results] == [r.as_dict() for r in returned]
+    assert results[0].as_dict()["seeds"] == {
+        str(seed): own.as_dict() for seed, own in zip(results[0].seeds, results[0].measures, strict=True)
+    }
     base = results[0]
     assert base.paired is None
     several = [compare(own.acc(), base.acc()) for own in results[1:]]
@@ -28,6 +31,15 @@ def test_results_are_a_function_of_the_directory() -> None:
         np.loadtxt(directory.seed("base", 1) / "accuracy.csv", delimiter=",", skiprows=1)[:, 1:]
     )
     assert base.over_seeds("acc").mean == pytest.approx(np.mean(base.acc()) / 100)
+
+
+def test_one_task_with_few_labels_has_no_transfer() -> None:
+    _, (result, *_) = few_labels()
+    told = result.as_dict()
+    assert told["measures"] == {"acc": vars(result.over_seeds("acc"))}
+    assert told["seeds"] == {
+        str(seed): {"acc": acc / 100} for seed, acc in zip(result.seeds, result.acc(), strict=True)
+    }
 
 
 def test_accuracies_alone_are_the_same_without_the_steps() -> None:

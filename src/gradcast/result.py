@@ -63,12 +63,14 @@ class RowResult:
         return [100 * measures.acc for measures in self.measures]
 
     def as_dict(self) -> dict[str, object]:
-        """For result.json and --json."""
+        """For result.json and --json; a single task transfers nothing, so there it is accuracy alone."""
+        names = NAMES if self.tests is None else ["acc"]
+        own = zip(self.seeds, self.measures, strict=True)
         return {
             "name": self.name,
             "label": self.label,
-            "measures": {name: vars(self.over_seeds(name)) for name in NAMES},
-            "seeds": {str(s): m.as_dict() for s, m in zip(self.seeds, self.measures, strict=True)},
+            "measures": {name: vars(self.over_seeds(name)) for name in names},
+            "seeds": {str(seed): {name: getattr(m, name) for name in names} for seed, m in own},
             "diagnostics": {name: vars(value) for name, value in self.diagnostics.items()},
             "against_first_row": self.paired.as_dict() if self.paired else None,
             "signal_alone": None
