@@ -37,9 +37,7 @@ def test_one_task_with_few_labels_has_no_transfer() -> None:
     _, (result, *_) = few_labels()
     told = result.as_dict()
     assert told["measures"] == {"acc": vars(result.over_seeds("acc"))}
-    assert told["seeds"] == {
-        str(seed): {"acc": acc / 100} for seed, acc in zip(result.seeds, result.acc(), strict=True)
-    }
+    assert told["seeds"] == {str(s): {"acc": m.acc} for s, m in zip(result.seeds, result.measures, strict=True)}
 
 
 def test_accuracies_alone_are_the_same_without_the_steps() -> None:
