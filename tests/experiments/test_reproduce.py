@@ -147,3 +147,16 @@ def test_seeds_that_a_saved_table_alone_still_has_are_not_saved_over(tmp_path: P
     for content in ("{}", "[]", '{"rows": [{"name": "gem", "trained": 7}]}'):
         file.write_text(content)
         assert unsaved(wanted, outcome(wanted, {})) == []  # nothing is left to lose
+
+
+@pytest.mark.parametrize("settings", [[], ["learner.lr=0.3"]])
+@pytest.mark.parametrize("quick", [True, False])
+def test_rows_run_one_after_another_stay_in_the_table(tmp_path: Path, settings: list[str], quick: bool) -> None:
+    for row in ("gem", "p-0.25", "predicted", "gem"):
+        wanted = request("T1", out=tmp_path, rows=[row], seeds=1, quick=quick, settings=settings)
+        assert run(wanted) == {}
+        found = outcome(wanted, {})
+        assert unsaved(wanted, found) == []
+        save(wanted, found)
+    trained = [line.item.name for line in found if line.ours]
+    assert {"gem", "predicted", "p-0.25"} <= set(trained)

@@ -55,7 +55,7 @@ def reproduce(
 
     Several machines can make one table: hand what one has saved to the next with --known.
     """
-    if what == "list":
+    if what.lower() == "list":
         if rows is not None or seeds or quick or show or known:
             raise GradcastError("gradcast reproduce list takes --out, --set and --json; name an ID for the rest")
         _print_list(out, settings or [], json=json)
@@ -132,7 +132,17 @@ def _print(console: Console, wanted: Request, found: list[Line]) -> None:
 
 
 def _print_list(out: Path, settings: list[str], *, json: bool) -> None:
-    states = {name: _state(load(name), out, settings) for name in names()}
+    states, refused = dict[str, dict[str, object]](), dict[str, GradcastError]()
+    for name in names():
+        try:
+            states[name] = _state(load(name), out, settings)
+        except GradcastError as error:  # settings that rows of other tables may take
+            refused[name] = error
+    if not states:
+        raise next(iter(refused.values()))
+    if refused:
+        note = f"{', '.join(refused)}: {next(iter(refused.values()))}"
+        Console(stderr=True).print(f"[yellow]left out:[/] {escape(note)}", soft_wrap=True)
     if json:
         typer.echo(to_json(states), nl=False)
         return

@@ -39,10 +39,10 @@ class Cell:
         kind = f"{self.setting.stream.source}-{self.setting.learner.name}-{self.setting.signal.name}"
         return f"{kind}-{digest([facts, self.dtype])}"
 
-    def spec(self, seeds: Sequence[int]) -> Spec:
+    def spec(self, seeds: Sequence[int], title: str = "") -> Spec:
         """A run of nothing else."""
         row = Row(name=ROW, label=describe(self.setting), setting=self.setting)
-        return Spec(name=self.name, seeds=list(seeds), dtype=self.dtype, rows=[row])
+        return Spec(name=self.name, title=title, seeds=list(seeds), dtype=self.dtype, rows=[row])
 
     def directories(self, out: Path) -> list[RunDirectory]:
         """Finished ones that saw the same data, newest first; those that saw others are left out."""
@@ -69,11 +69,19 @@ class Cell:
         places = self.directories(out)
         return digest(content(places[0])) if places else ""
 
-    def train(self, seeds: Sequence[int], out: Path, data: Path | None, device: str, display: Display | None) -> None:
-        """The seeds that are missing."""
+    def train(
+        self,
+        seeds: Sequence[int],
+        out: Path,
+        data: Path | None,
+        device: str,
+        display: Display | None,
+        title: str = "",
+    ) -> None:
+        """The seeds that are missing; ``title`` is what their reports are headed."""
         missing = sorted(set(seeds) - self.seeds(out))
         if missing:
-            run(self.spec(missing), out=out, data=data, device=device, display=display)
+            run(self.spec(missing, title), out=out, data=data, device=device, display=display)
 
 
 def digest(facts: object) -> str:

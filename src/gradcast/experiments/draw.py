@@ -9,7 +9,7 @@ import numpy as np
 from gradcast.experiments.cells import ROW, Cell
 from gradcast.experiments.experiment import Kind
 from gradcast.experiments.outcome import Line
-from gradcast.experiments.reproduce import Request
+from gradcast.experiments.reproduce import QUICK_LOOK, Request
 from gradcast.figures.curves import Curve, courses, curve_panels
 from gradcast.figures.matrices import accuracy_matrices, difference, difference_matrix
 from gradcast.figures.scatter import Cloud, scatter_panels
@@ -30,7 +30,7 @@ def draw(wanted: Request, found: Sequence[Line]) -> list[Path]:
     made = KINDS[wanted.experiment.header.kind](wanted, found)
     for name, figure in made.items():
         if wanted.quick:
-            figure.suptitle("QUICK LOOK, not a result", x=0.99, ha="right", fontsize=8)
+            figure.suptitle(QUICK_LOOK, x=0.99, ha="right", fontsize=8)
         save_png(figure, wanted.folder / f"{name}.png")
         write_text(wanted.folder / f"{name}.svg", svg(figure))
     return [wanted.folder / f"{name}.png" for name in made]

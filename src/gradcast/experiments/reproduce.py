@@ -18,6 +18,7 @@ from gradcast.shared import Display, RowObserver
 from gradcast.spec import Spec
 
 QUICK_SEEDS = 2
+QUICK_LOOK = "QUICK LOOK, not a result"  # on all that it makes
 RESULT = "result.json"  # of a table
 DTYPE: Arithmetic = Spec.model_fields["dtype"].default
 
@@ -35,6 +36,7 @@ class Request:
     settings: list[str] = field(default_factory=list)  # what the caller changed, but for the arithmetic
     known: Mapping[str, Trained] = field(default_factory=dict)  # rows of a table saved before
     unknown: list[str] = field(default_factory=list)  # its rows with other settings or seeds
+    beside: list[str] = field(default_factory=list)  # rows of the same table, run before: they stay in it
 
     @property
     def cells(self) -> Path:
@@ -98,10 +100,20 @@ def request(
         experiment.item(row)
     own = [setting for setting in settings if not setting.startswith("dtype")]
     asked = Request(experiment, list(range(count)), dtype, out, list(rows), quick, own)
-    saved_rows = [] if saved is None else list(rows_of(saved))
-    changed = experiment.changed(changes, {item.name for item in asked.items()} | set(saved_rows))
+    handed = [] if saved is None else list(rows_of(saved))
+    beside = [*handed, *_saved(asked)]
+    changed = experiment.changed(changes, {item.name for item in asked.items()} | set(beside))
     before = {} if saved is None else known(saved, changed, asked.seeds, dtype)
-    return replace(asked, experiment=changed, known=before, unknown=[row for row in saved_rows if row not in before])
+    useless = [row for row in handed if row not in before]
+    return replace(asked, experiment=changed, known=before, unknown=useless, beside=beside)
+
+
+def _saved(wanted: Request) -> dict[str, Mapping[str, Any]]:
+    """Rows of the table that lies where this one will; none where it is not there, or damaged."""
+    try:
+        return rows_of(wanted.folder / RESULT)
+    except GradcastError:
+        return {}
 
 
 def train(wanted: Request, *, data: Path | None, device: str, display: Display | None) -> dict[str, str]:
@@ -114,7 +126,8 @@ def train(wanted: Request, *, data: Path | None, device: str, display: Display |
         try:
             for seeds in groups * (2 if item.name in wanted.known else 1):  # these may turn out to be of other data
                 missing = [seed for seed in seeds if seed not in wanted.known_seeds(item)]
-                Cell(item.setting, wanted.dtype).train(missing, wanted.cells, data, device, shown)
+                title = QUICK_LOOK if wanted.quick else ""
+                Cell(item.setting, wanted.dtype).train(missing, wanted.cells, data, device, shown, title)
         except Diverged as error:
             failed[item.name] = f"diverged: {error}"
         except GradcastError as error:  # a pool that is not there; other rows may have theirs
@@ -128,16 +141,16 @@ def outcome(wanted: Request, failed: dict[str, str]) -> list[Line]:
     found = with_errors(own)
     if wanted.comparable:
         return found
-    shown = {*wanted.rows, *wanted.known, *(item.name for item in wanted.items())}
+    shown = {*wanted.rows, *wanted.beside, *wanted.known, *(item.name for item in wanted.items())}
     return [replace(line, noise=None) for line in found if not wanted.rows or line.item.name in shown]
 
 
 def unsaved(wanted: Request, found: Sequence[Line]) -> list[str]:
     """Rows of a table saved before with seeds that are neither among these nor in cells: saving would lose them."""
     try:
-        rows = rows_of(wanted.folder / RESULT).items()
+        rows = _saved(wanted).items()
         before = [(name, str(row["trained"]["cell"]), set(map(int, row["trained"]["seeds"]))) for name, row in rows]
-    except (GradcastError, LookupError, TypeError, ValueError):  # none, or nothing that could be lost
+    except (LookupError, TypeError, ValueError):  # nothing that could be lost
         return []
     here = {line.trained.cell: set(line.trained.measures) for line in found if line.trained is not None}
     whole = {line.item.name: line.item.setting for line in found if not line.state.startswith(FAILED)}

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gradcast.experiments.outcome import Line
-from gradcast.experiments.reproduce import RESULT, Request
+from gradcast.experiments.reproduce import QUICK_LOOK, RESULT, Request
 from gradcast.experiments.trained import MEASURES
 from gradcast.report.tables import Cell, Table, estimate
 from gradcast.report.words import number
@@ -25,7 +25,7 @@ DIGITS = dict.fromkeys(TITLES, 2) | {"bwt": 4, "fwt": 4, "milliseconds": 3, "meg
 def heading(wanted: Request) -> str:
     """What this is, and how much it can be trusted."""
     header, seeds = wanted.experiment.header, len(wanted.seeds)
-    quick = "QUICK LOOK, not a result: short streams, small networks where they are slow. " if wanted.quick else ""
+    quick = f"{QUICK_LOOK}: short streams, small networks where they are slow. " if wanted.quick else ""
     changed = f" with {', '.join(wanted.settings)}" if wanted.settings else ""
     return (
         f"{quick}{header.id}, {header.title}{changed}: {seeds} seed{'s' if seeds > 1 else ''}, {wanted.dtype}, "
@@ -63,8 +63,8 @@ def noise(line: Line) -> str:
 def table(wanted: Request, found: Sequence[Line]) -> Table:
     """Every measure, published and ours, and the gain over the row each is compared with."""
     measures = [name for name in TITLES if _shown(name, found)]
-    head = ["", *(f"{TITLES[name]} {whose}" for name in measures for whose in ("published", "ours"))]
-    head += ["gain published", "gain ours", "published gain is"]
+    columns = [f"{TITLES[name]} {whose}" for name in measures for whose in ("published", "ours")]
+    head = [QUICK_LOOK if wanted.quick else "", *columns, "gain published", "gain ours", "published gain is"]
     return Table("table", heading(wanted), head, [_row(line, measures, label(line, wanted)) for line in found])
 
 

@@ -17,7 +17,7 @@ from gradcast.semi.history import when_tested
 from gradcast.spec import Row, Spec
 from gradcast.store import Line, RunDirectory
 
-REMEDY = "name a run directory, or the folder given to gradcast run --out"
+REMEDY = "name a run directory, or the folder given to gradcast run --out (of gradcast reproduce, its folder cells)"
 
 
 @dataclass(frozen=True)
