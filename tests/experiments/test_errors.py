@@ -64,11 +64,12 @@ def test_noise_is_that_of_best_errors(wanted: Request) -> None:
 def test_the_published_table_has_three_datasets() -> None:
     own = load("E6")
     ready = [item for item in own.items if item.setting is not None]
-    assert len(ready) == 12
+    assert len(ready) == 15
     for key, labels, scale in (("svhn", 1000, 2.0), ("cifar10", 4000, 1.0), ("cifar100", 10_000, 1.0)):
         preset = {row.name: row.setting for row in load_spec(f"{key}-{labels}").rows}
         for name in ("supervised", "mg", "mg-predicted", "mg-random"):
             assert own.item(f"{key}-{name}").setting == preset[name]
+        assert own.item(f"{key}-mg-quoted").setting == preset["mg"]
         assert getattr(preset["mg-predicted"].signal, "loss_scale", None) == scale
     published = [(own.item(f"{key}-mg").published or {})["error"] for key in ("svhn", "cifar10", "cifar100")]
     assert published == [3.53, 7.82, 30.74]
