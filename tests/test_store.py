@@ -70,6 +70,21 @@ def test_damaged_files_are_named(directory: RunDirectory, file: str, content: st
         read("base", 7)
 
 
+def test_steps_that_are_missing_at_the_end_are_missed(directory: RunDirectory) -> None:
+    directory.start("base", [3])
+    file, line = directory.seed("base", 3) / "metrics.jsonl", '{"step": 0, "task": 0, "loss": 1.0}\n'
+    file.write_text(line * 3)
+    assert len(directory.metrics("base", 3)) == 3  # it may still be growing
+    directory.finish("base", {})
+    assert len(directory.metrics("base", 3)) == 3
+    for steps in (2, 4):
+        file.write_text(line * steps)
+        with pytest.raises(GradcastError, match=rf"metrics\.jsonl cannot be read \({steps} steps"):
+            directory.metrics("base", 3)
+    (directory.path / "base" / "env.json").write_text("{}")  # of a version that did not count
+    assert len(directory.metrics("base", 3)) == 4
+
+
 def test_other_data_are_another_directory(tmp_path: Path) -> None:
     spec = load("digits")
     assert RunDirectory.create(tmp_path, spec, "a").path != RunDirectory.create(tmp_path, spec, "b").path

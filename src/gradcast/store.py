@@ -102,8 +102,10 @@ class RunDirectory:
         return all((self.seed(row, seed) / "weights.safetensors").is_file() for seed in seeds)
 
     def finish(self, row: str, facts: Mapping[str, object]) -> None:
-        """Mark the row as complete and say where that happened."""
-        write_text(self.path / row / "env.json", to_json(facts))
+        """Mark the row as complete and say where that happened, and how many steps each replica logged."""
+        logs = sorted((self.path / row).glob("seed-*/metrics.jsonl"))
+        lengths = {file.parent.name: file.read_bytes().count(b"\n") for file in logs}
+        write_text(self.path / row / "env.json", to_json({**facts, "steps_logged": lengths}))
 
     def weights(self, row: str, seed: int, tensors: Mapping[str, Tensor]) -> None:
         """Final weights of one replica under the network's own names."""
@@ -141,9 +143,20 @@ class RunDirectory:
             lines = logged(file.read_text(encoding="utf-8").splitlines(), tasks)
             if not lines:
                 raise ValueError("no step")
+            if self._steps_logged(row).get(f"seed-{seed}", len(lines)) != len(lines):
+                raise ValueError(f"{len(lines)} steps, where more or fewer were logged")
         except (OSError, ValueError) as error:
             raise _damaged(file, error) from None
         return lines
+
+    def _steps_logged(self, row: str) -> dict[str, object]:
+        """What ``finish`` said; nothing of a row that is not finished or was before it said so."""
+        try:
+            found = parse_json((self.path / row / "env.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):  # whoever reads the rest of it complains
+            return {}
+        own = found.get("steps_logged") if isinstance(found, dict) else None
+        return own if isinstance(own, dict) else {}
 
 
 def logged(lines: Iterable[str], tasks: int | None = None) -> list[Line]:
