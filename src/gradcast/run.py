@@ -179,12 +179,14 @@ def train(
         for replica, seed in enumerate(loop.seeds):
             directory.weights(row.name, seed, {name: rows[replica].clone() for name, rows in state.items()})
         attempt.group_done(folder, watch)
+    batch = len(spec.seeds) * row.setting.stream.batch
     images = None  # where a task ends when it has learned enough
     if row.setting.semi is not None:
-        images = len(spec.seeds) * row.setting.semi.steps * row.setting.stream.batch
+        images = [row.setting.semi.steps * batch]
     elif isinstance(tasks, Stream):
-        images = len(spec.seeds) * row.setting.stream.epochs * sum(map(tasks.count, range(len(tasks.tasks))))
-    time_taken = {"started": attempt.started, "seeds_at_once": len(groups[0])} | watch.as_dict(images)
+        times = len(spec.seeds) * row.setting.stream.epochs
+        images = [times * tasks.count(task) for task in range(len(tasks.tasks))]
+    time_taken = {"started": attempt.started, "seeds_at_once": len(groups[0])} | watch.as_dict(images, batch)
     directory.finish(row.name, facts | {"time": time_taken})
     attempt.finish(folder)
 

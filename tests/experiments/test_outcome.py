@@ -29,7 +29,7 @@ def found(
         if values is None:
             return None
         measures = {seed: Measures(acc, 0.1, 0.2, 0.05, 0.15, 0.8, 0.0) for seed, acc in enumerate(values)}
-        return Trained(measures, {"milliseconds": 1.5}, scheduled=scheduled)
+        return Trained(measures, {"milliseconds": [1.0, 2.0]}, scheduled=scheduled)
 
     monkeypatch.setattr(outcome, "trained", trained)
     return {line.item.name: line for line in lines(own or experiment(), [0, 1, 2], "float32", Path("none"))}

@@ -1,3 +1,4 @@
+import json
 import shutil
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from gradcast.experiments.experiment import Experiment
 from gradcast.experiments.outcome import Line
 from gradcast.experiments.reproduce import QUICK_SEEDS, RESULT, Request, outcome, request, train, unsaved
 from gradcast.experiments.show import save
+from gradcast.statistics import interval
 from tests.experiments.scene import TEXT, experiment
 
 
@@ -111,7 +113,10 @@ def test_cost_is_measured_one_seed_at_a_time(tmp_path: Path, monkeypatch: pytest
     wanted = request("T1", out=tmp_path, rows=["gem"])
     assert run(wanted) == {}
     assert len(list((tmp_path / "cells-alone").glob("digits-*"))) == 2
-    assert outcome(wanted, {})[0].ours["milliseconds"].mean > 0
+    times = [json.loads(file.read_text())["time"] for file in (tmp_path / "cells-alone").glob("*/row/env.json")]
+    found = outcome(wanted, {})[0].ours["milliseconds"]
+    assert found == interval([time["ms_per_labelled_image"] for time in times])
+    assert found.seeds == 2
 
 
 def test_one_damaged_row_hides_no_other(tmp_path: Path) -> None:

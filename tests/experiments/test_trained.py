@@ -32,11 +32,11 @@ def test_tables_of_many_epochs_divide_backward_transfer_by_one_task_less() -> No
 
 def test_seeds_of_the_same_setting_and_data_are_put_together() -> None:
     errors = {0: 40.0, 1: 41.0}
-    here = Trained({1: ONE}, {"megabytes": 2.0}, "here", "a", "images", "all", best_errors={1: 30.0})
-    before = Trained({0: OTHER, 1: OTHER}, {"megabytes": 3.0}, "x; here", "a", "images", "all", best_errors=errors)
+    here = Trained({1: ONE}, {"megabytes": [2.0]}, "here", "a", "images", "all", best_errors={1: 30.0})
+    before = Trained({0: OTHER, 1: OTHER}, {"megabytes": [3.0]}, "x; here", "a", "images", "all", best_errors=errors)
     both = here.with_seeds_of(before)
     assert both.values("acc") == [60.0, 70.0]  # what was trained here counts
-    assert (both.seeds, both.best_errors, both.cost) == ([0, 1], {0: 40.0, 1: 30.0}, {"megabytes": 2.0})
+    assert (both.seeds, both.best_errors, both.cost) == ([0, 1], {0: 40.0, 1: 30.0}, {"megabytes": [2.0]})
     assert both.origin == "here; x"
     assert both.values("acc", [1]) == [70.0]
     assert here.with_seeds_of(replace(before, cell="b")) is here

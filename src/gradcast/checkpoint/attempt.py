@@ -23,6 +23,7 @@ class Attempt:
     started: str
     seconds: float = 0.0  # taken by the groups that are done
     task_seconds: list[float] | None = None  # of training, the same
+    warm_up_seconds: float = 0.0  # of these, those of first steps
 
     @classmethod
     def begin(cls, directory: RunDirectory, row: str, groups: list[list[int]]) -> "Attempt":
@@ -51,13 +52,14 @@ class Attempt:
     def watch(self) -> Stopwatch:
         """A stopwatch that shows what the groups done so far took."""
         made = Stopwatch()
-        made.tasks = dict(enumerate(self.task_seconds or []))
+        made.tasks, made.warm_up = dict(enumerate(self.task_seconds or [])), self.warm_up_seconds
         made.taken = (self.seconds, 0.0)
         return made
 
     def group_done(self, folder: Path, watch: Stopwatch) -> None:
         """Its weights are written: its checkpoints are of no use any more."""
         self.seconds, self.task_seconds = watch.taken[0], list(watch.tasks.values())
+        self.warm_up_seconds = watch.warm_up
         self._write(folder)
         file.remove(folder)
 

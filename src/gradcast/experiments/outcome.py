@@ -91,7 +91,7 @@ def _line(item: Item, experiment: Experiment, own: Mapping[str, Trained | None],
     ours = {name: interval(found.values(name)) for name in MEASURES if not (found.scheduled and name == "fwt")}
     if found.scheduled and len(found.seeds) > 1:  # published tables of this kind give the deviation over class orders
         ours |= {"deviation": _single(float(np.std(found.values("acc"), ddof=1)))}
-    ours |= {name: _single(value) for name, value in found.cost.items()}
+    ours |= {name: interval(values) for name, values in found.cost.items()}
     other = own.get(item.against) if base is not None else None
     same = other is not None and other.source == found.source
     common = [seed for seed in found.seeds if other is not None and same and seed in other.seeds]

@@ -16,10 +16,11 @@ TITLES = {
     "bwt": "BWT",
     "fwt": "FWT",
     "milliseconds": "ms an image",
+    "growth": "ms more each task",
     "megabytes": "MB",
     "error": "best error (%)",
 }
-DIGITS = dict.fromkeys(TITLES, 2) | {"bwt": 4, "fwt": 4, "milliseconds": 3, "megabytes": 0}
+DIGITS = dict.fromkeys(TITLES, 2) | {"bwt": 4, "fwt": 4, "milliseconds": 3, "growth": 4, "megabytes": 0}
 
 
 def heading(wanted: Request) -> str:
@@ -97,9 +98,10 @@ def save(wanted: Request, found: Sequence[Line]) -> Path:
 
 
 def _shown(name: str, found: Sequence[Line]) -> bool:
-    """Published measures, and the usual ones where we have them."""
-    ours = name in MEASURES and any(name in line.ours for line in found)
-    return ours or any(name in (line.item.published or {}) for line in found)
+    """Published measures, and the usual ones where we have them; how time grows, where time is published."""
+    published = {measure for line in found for measure in line.item.published or {}}
+    usual = {*MEASURES, *({"growth"} if "milliseconds" in published else ())}
+    return name in published or (name in usual and any(name in line.ours for line in found))
 
 
 def _row(line: Line, measures: Sequence[str], name_of_row: str) -> list[Cell]:

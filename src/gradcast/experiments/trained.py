@@ -16,7 +16,11 @@ from gradcast.store import RunDirectory
 
 # Measures as published tables give them: ACC in per cent, transfer divided by the number of tasks.
 MEASURES = {"acc": ("acc", 100.0), "bwt": ("bwt_ref", 1.0), "fwt": ("fwt_ref", 1.0)}
-COSTS = {"milliseconds": "ms_per_labelled_image", "megabytes": "peak_gpu_memory_mb"}  # keys of env.json
+COSTS = {  # keys of env.json
+    "milliseconds": "ms_per_labelled_image",
+    "growth": "ms_more_each_task",
+    "megabytes": "peak_gpu_memory_mb",
+}
 BEST = "best_error"
 
 
@@ -25,7 +29,7 @@ class Trained:
     """One row's seeds."""
 
     measures: Mapping[int, Measures]  # seed by seed
-    cost: Mapping[str, float] = field(default_factory=dict)
+    cost: Mapping[str, Sequence[float]] = field(default_factory=dict)  # of runs of equally many seeds
     origin: str = ""  # device, version, day and commit
     cell: str = ""  # the name of what was trained
     source: object = None  # digest of the labelled images: rows that share them are compared
@@ -61,7 +65,7 @@ class Trained:
         best = {seed: {BEST: error} for seed, error in self.best_errors.items()}
         seeds = {str(seed): self.measures[seed].as_dict() | best.get(seed, {}) for seed in self.seeds}
         facts = {"cell": self.cell, "source": self.source, "data": self.data}
-        return {**facts, "cost": dict(self.cost), "seeds": seeds}
+        return {**facts, "cost": {name: list(values) for name, values in self.cost.items()}, "seeds": seeds}
 
 
 def trained(item: Item, seeds: Sequence[int], dtype: Arithmetic, out: Path) -> Trained | None:
@@ -74,11 +78,13 @@ def trained(item: Item, seeds: Sequence[int], dtype: Arithmetic, out: Path) -> T
     if not kept:
         return None
     places = list({found[seed][0].path: found[seed][0] for seed in kept}.values())
-    costs, origins = zip(*map(_environment, places), strict=True)
+    each, origins = zip(*map(_environment, places), strict=True)
+    alike = [cost for cost, place in zip(each, places, strict=True) if _at_once(place) == _at_once(places[0])]
+    cost = {name: [own[name] for own in alike if name in own] for name in alike[0]}
     facts = content(places[0])  # all of them saw the same
     return Trained(
         {seed: found[seed][1].measures[found[seed][1].seeds.index(seed)] for seed in kept},
-        costs[0],
+        cost,
         _origins(origins),
         cell.name,
         facts["source"],
@@ -129,7 +135,7 @@ def _read(row: Mapping[str, Any], item: Item, wanted: Sequence[int]) -> Trained:
     seeds = {int(seed): own for seed, own in facts["seeds"].items() if int(seed) in wanted}
     return Trained(
         {seed: Measures(**{name: float(own[name]) for name in names}) for seed, own in seeds.items()},
-        {name: float(value) for name, value in facts["cost"].items()},
+        {name: [float(value) for value in values] for name, values in facts["cost"].items()},
         str(row["origin"]),
         facts["cell"],
         facts["source"],
@@ -141,6 +147,11 @@ def _read(row: Mapping[str, Any], item: Item, wanted: Sequence[int]) -> Trained:
 
 def _origins(each: Sequence[str]) -> str:
     return "; ".join(dict.fromkeys(part for origin in each for part in origin.split("; ")))
+
+
+def _at_once(place: RunDirectory) -> int:
+    """Seeds that trained together share the cost."""
+    return len(place.spec.seeds)
 
 
 def _best_error(place: RunDirectory, seed: int) -> float:

@@ -13,6 +13,7 @@ COSTS = [
     ("seconds", "seconds", ".1f"),
     ("training_seconds", "of them training", ".1f"),
     ("ms_per_labelled_image", "ms a labelled image", ".3f"),
+    ("ms_more_each_task", "more each task", ".4f"),
     ("peak_gpu_memory_mb", "peak GPU memory (MB)", ",.0f"),
     ("seeds_at_once", "seeds at once", ".0f"),
 ]
