@@ -6,7 +6,7 @@ import pytest
 from gradcast.experiments.draw import draw
 from gradcast.experiments.experiment import Kind
 from gradcast.experiments.reproduce import Request, outcome
-from tests.experiments.scene import trained, wanted
+from tests.experiments.scene import TEXT, trained, wanted
 
 
 @pytest.fixture(scope="module")
@@ -45,3 +45,12 @@ def test_without_trained_rows_there_is_nothing_to_draw(kind: Kind, tmp_path: Pat
 def test_a_quick_look_says_so_in_its_pictures(place: Path) -> None:
     (path,) = drawn(wanted(place, "sweeps", quick=True))
     assert "QUICK LOOK" in path.with_suffix(".svg").read_text()
+
+
+def test_sweeps_share_a_plot_and_show_the_measures_that_the_experiment_says(place: Path) -> None:
+    (apart,) = drawn(wanted(place, "sweeps"))
+    panels = [apart.with_suffix(".svg").read_text().count(name) for name in ("ACC (%)", "BWT")]
+    shared = TEXT.replace("[[sweep]]", '[[sweep]]\nplot = "all"').replace("seeds = 3", 'seeds = 3\nmeasures = ["acc"]')
+    (together,) = drawn(wanted(place, "sweeps", text=shared))
+    assert panels == [3, 3]
+    assert [together.with_suffix(".svg").read_text().count(name) for name in ("ACC (%)", "BWT")] == [1, 0]

@@ -14,7 +14,7 @@ from gradcast.experiments.rows import results
 from gradcast.figures.matrices import accuracy_matrices, difference, difference_matrix
 from gradcast.figures.scatter import Cloud, scatter_panels
 from gradcast.figures.style import save_png, svg
-from gradcast.figures.sweeps import Sweep, sweep_panels
+from gradcast.figures.sweeps import MEASURES, Base, Sweep, sweep_panels
 from gradcast.store import write_text
 
 if TYPE_CHECKING:
@@ -39,15 +39,20 @@ def _nothing(wanted: Request, found: Sequence[Line]) -> Pictures:
 
 
 def _sweeps(wanted: Request, found: Sequence[Line]) -> Pictures:
-    by_name = {line.item.name: line for line in found}
-    groups = list(dict.fromkeys(line.item.sweep for line in found if line.item.sweep))
-    drawn = []
-    for group in groups:
-        lines = [line for line in found if line.item.sweep == group]
-        base = by_name.get(lines[0].item.against)
-        values = [line.item.name.removeprefix(f"{group}-") for line in lines]
-        drawn.append(Sweep(group, values, [line.ours for line in lines], base.ours if base else None))
-    return {"figure": sweep_panels(drawn)} if any(line.ours for line in found if line.item.sweep) else {}
+    plots: dict[str, list[Sweep]] = {}
+    for table in {line.item.sweep.name: line.item.sweep for line in found if line.item.sweep}.values():
+        lines = [line for line in found if line.item.sweep == table]
+        base = next((_base(line) for line in found if line.item.name == lines[0].item.against and line.trained), None)
+        values = [line.item.value for line in lines]
+        drawn = Sweep(values, [line.ours for line in lines], base, table.curve)
+        plots.setdefault(table.plot or table.name, []).append(drawn)
+    trained = any(line.ours for line in found if line.item.sweep)
+    return {"figure": sweep_panels(plots, wanted.experiment.header.measures)} if trained else {}
+
+
+def _base(line: Line) -> Base:
+    seeds = {} if line.trained is None else {name: line.trained.values(name) for name in MEASURES if name in line.ours}
+    return Base(line.item.label, seeds)
 
 
 def _matrices(wanted: Request, found: Sequence[Line]) -> Pictures:
