@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gradcast.experiments.correlations import clouds
 from gradcast.experiments.experiment import Kind
 from gradcast.experiments.outcome import Line
 from gradcast.experiments.over_tasks import LABELS, STREAM, over_tasks
 from gradcast.experiments.reproduce import Request
 from gradcast.experiments.rows import results
 from gradcast.figures.matrices import accuracy_matrices, difference, difference_matrix
-from gradcast.figures.scatter import Cloud, scatter_panels
+from gradcast.figures.scatter import scatter_panels
 from gradcast.figures.style import save_png, svg
 from gradcast.figures.sweeps import MEASURES, Base, Sweep, sweep_panels
 from gradcast.store import write_text
@@ -77,14 +78,8 @@ def _courses(wanted: Request, found: Sequence[Line]) -> Pictures:
 
 
 def _scatter(wanted: Request, found: Sequence[Line]) -> Pictures:
-    clouds: dict[str, list[Cloud]] = {"pseudo labels": [], "predicted gradients": []}
-    for row in results(wanted, found, steps=True):
-        if "cosine" in row.courses:
-            group = "pseudo labels" if "label_accuracy" in row.courses else "predicted gradients"
-            clouds[group].append(Cloud(row.label, np.nanmean(row.courses["cosine"], 1).tolist(), row.acc()))
-    if not any(clouds.values()):
-        return {}
-    return {"figure": scatter_panels(list(clouds.items()), "mean cosine to the true gradient", "ACC (%)")}
+    groups = list(clouds(wanted, found).items())
+    return {"figure": scatter_panels(groups, "mean cosine to the true gradient", "ACC (%)")} if groups else {}
 
 
 KINDS: dict[Kind, Callable[[Request, Sequence[Line]], Pictures]] = {
