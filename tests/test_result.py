@@ -7,12 +7,12 @@ import pytest
 
 from gradcast.measures import measure
 from gradcast.report import verdicts
-from gradcast.result import course, diagnose, errors, read
+from gradcast.result import course, courses, diagnose, errors, read
 from gradcast.run import run
 from gradcast.specfile import parse
 from gradcast.statistics import compare, correct
 from gradcast.store import Line
-from tests.runs import few_labels, finished
+from tests.runs import few_labels, finished, small
 
 
 def test_results_are_a_function_of_the_directory() -> None:
@@ -89,6 +89,13 @@ def test_courses_are_means_of_each_task() -> None:
     found = course(log, "agreement", 4)
     assert found[[0, 2]].tolist() == [1.5, 5]
     assert np.isnan(found[[1, 3]]).all()
+
+
+def test_accuracies_of_labels_are_shares_in_files_and_per_cent_in_curves() -> None:
+    log: list[Line] = [{"step": 0, "task": 0, "loss": 1.0, "cosine": 0.5, "label_accuracy": 0.25}]
+    found = courses(small("stream.tasks=1").rows[0].setting, [log])
+    assert {name: values.tolist() for name, values in found.items()} == {"cosine": [[0.5]], "label_accuracy": [[25.0]]}
+    assert diagnose(log)["label_accuracy"] == 0.25
 
 
 def test_what_the_signal_did_is_told_per_row() -> None:

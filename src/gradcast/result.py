@@ -17,12 +17,13 @@ NAMES = list(Measures.__dataclass_fields__)
 # Numbers of a step that are worth a curve over the stream, and what they are called there.
 COURSES = {
     "cosine": "cosine to the true logit gradient",
-    "label_accuracy": "accuracy of pseudo labels",
+    "label_accuracy": "accuracy of pseudo labels (%)",
     "agreement": "cosine to the labelled gradient",
     "memory_agreement": "share of memories not opposed",
     "pseudo_ratio": "length beside the labelled gradient",
     "signal_loss": "the signal's own loss",
 }
+IN_PER_CENT = ("label_accuracy",)  # shares in files, per cent in curves
 Courses = dict[str, Float[np.ndarray, "seeds points"]]
 
 
@@ -168,7 +169,10 @@ def courses(setting: Setting, logs: Iterable[Sequence[Line]], names: Iterable[st
     """Curves that have a number anywhere, a row a seed: ``names`` task by task, or all test by test of few labels."""
     semi, tasks, names = setting.semi, setting.stream.tasks, list(names)
     each = [
-        {name: course(lines, name, tasks) for name in names} if semi is None else history(lines, semi) for lines in logs
+        {name: course(lines, name, tasks) * (100 if name in IN_PER_CENT else 1) for name in names}
+        if semi is None
+        else history(lines, semi)
+        for lines in logs
     ]
     stacked = {name: np.stack([own[name] for own in each]) for name in (each[0] if each else ())}
     return {name: values for name, values in stacked.items() if not np.isnan(values).all()}

@@ -1,10 +1,12 @@
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from gradcast.experiments.experiment import names
 from tests.commands.process import ALONE, called
+from tests.experiments.scene import trained, wanted
 
 
 def test_list_shows_every_table_and_figure_with_its_state(tmp_path: Path) -> None:
@@ -42,6 +44,17 @@ def test_bad_input(arguments: list[str], message: str, tmp_path: Path) -> None:
     found = called("reproduce", *arguments, cwd=tmp_path)
     assert found.returncode == 2
     assert message in found.stderr
+
+
+def test_correlations_of_a_scatter_plot_are_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = shutil.copytree(trained(), tmp_path / "reproduced")
+    own = wanted(Path(out), "scatter").experiment
+    monkeypatch.setattr("gradcast.experiments.reproduce.load", lambda name: own)
+    shown = called("reproduce", "T1", "--show", cwd=tmp_path).stdout
+    told = json.loads(called("reproduce", "T1", "--show", "--json", cwd=tmp_path).stdout)["correlations"]
+    assert told == json.loads((tmp_path / "reproduced" / "T1" / "result.json").read_text())["correlations"]
+    found = told["predicted gradients"]
+    assert f"cosine and ACC, predicted gradients: r = {found['r']:.2f}, n = {found['n']}\n" in shown
 
 
 @pytest.mark.data

@@ -1,8 +1,12 @@
 """A small experiment on embedded data, with everything an experiment may have."""
 
 import tomllib
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
 
-from gradcast.experiments.experiment import Experiment, read
+from gradcast.experiments.experiment import Experiment, Kind, read
+from gradcast.experiments.reproduce import Request, train
 
 TEXT = """
 id = "T1"
@@ -80,3 +84,21 @@ against = "base"
 
 def experiment(text: str = TEXT) -> Experiment:
     return read(tomllib.loads(text))
+
+
+ROWS = ["gem", "predicted", "p-0.25", "p-1"]
+
+
+@cache
+def trained() -> Path:
+    """A folder where these rows are trained, two seeds together and the third alone; only to be looked at."""
+    out = Path(mkdtemp())
+    for seeds in ([0, 1], [2]):
+        assert train(Request(experiment(), seeds, "float32", out, ROWS), data=None, device="cpu", display=None) == {}
+    return out
+
+
+def wanted(place: Path, kind: Kind = "table", *, quick: bool = False, text: str = TEXT) -> Request:
+    """These rows as a figure of some kind."""
+    own = experiment(text.replace('about = "Small."', f'about = "Small."\nkind = "{kind}"'))
+    return Request(own, [0, 1, 2], "float32", place, ROWS, quick)

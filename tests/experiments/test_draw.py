@@ -1,49 +1,23 @@
+import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from gradcast.experiments.cells import Cell
-from gradcast.experiments.draw import draw, merged, results
+from gradcast.experiments.draw import draw
 from gradcast.experiments.experiment import Kind
-from gradcast.experiments.reproduce import Request, outcome, train
-from tests.experiments.scene import TEXT, experiment
-
-ROWS = ["gem", "predicted", "p-0.25", "p-1"]
+from gradcast.experiments.reproduce import Request, outcome
+from tests.experiments.scene import TEXT, trained, wanted
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All rows trained: two seeds together, the third alone."""
-    out = tmp_path_factory.mktemp("reproduced")
-    for seeds in ([0, 1], [2]):
-        assert train(Request(experiment(), seeds, "float32", out, ROWS), data=None, device="cpu", display=None) == {}
-    return out
+    """All rows trained, in a folder of its own to draw in."""
+    return Path(shutil.copytree(trained(), tmp_path_factory.mktemp("reproduced") / "out"))
 
 
-def wanted(place: Path, kind: Kind = "table", rows: list[str] = ROWS, *, quick: bool = False) -> Request:
-    own = experiment(TEXT.replace('about = "Small."', f'about = "Small."\nkind = "{kind}"'))
-    request = Request(own, [0, 1, 2], "float32", place, rows, quick)
+def drawn(request: Request) -> list[Path]:
     request.folder.mkdir(exist_ok=True)
-    return request
-
-
-def test_seeds_are_put_together_from_wherever_they_lie(place: Path) -> None:
-    request = wanted(place)
-    line = next(line for line in outcome(request, {}) if line.item.name == "predicted")
-    assert line.item.setting is not None
-    parts = Cell(line.item.setting).results(place / "cells", steps=True)
-    row = merged(line, [0, 1, 2], parts)
-    assert len({part[0].path for part in parts.values()}) == 2
-    for index, seed in enumerate(row.seeds):
-        own = parts[seed][1]
-        assert np.array_equal(row.matrices[index], own.matrices[own.seeds.index(seed)])
-        assert np.array_equal(row.courses["cosine"][index], own.courses["cosine"][own.seeds.index(seed)])
-    assert row.acc() == pytest.approx([100 * measures.acc for measures in row.measures])
-    assert [result.label for result in results(request, outcome(request, {}), steps=False)][:2] == [
-        "GEM",
-        "GEM + predicted",
-    ]
+    return draw(request, outcome(request, {}))
 
 
 @pytest.mark.parametrize(
@@ -58,19 +32,25 @@ def test_seeds_are_put_together_from_wherever_they_lie(place: Path) -> None:
     ],
 )
 def test_every_kind_has_its_pictures(kind: Kind, pictures: list[str], place: Path) -> None:
-    request = wanted(place, kind)
-    drawn = draw(request, outcome(request, {}))
-    assert [path.name for path in drawn] == [f"{name}.png" for name in pictures]
-    assert all(path.with_suffix(".svg").read_text().startswith("<?xml") for path in drawn)
+    made = drawn(wanted(place, kind))
+    assert [path.name for path in made] == [f"{name}.png" for name in pictures]
+    assert all(path.with_suffix(".svg").read_text().startswith("<?xml") for path in made)
 
 
 @pytest.mark.parametrize("kind", ["sweeps", "curves", "courses", "scatter", "matrices"])
 def test_without_trained_rows_there_is_nothing_to_draw(kind: Kind, tmp_path: Path) -> None:
-    request = wanted(tmp_path, kind)
-    assert draw(request, outcome(request, {})) == []
+    assert drawn(wanted(tmp_path, kind)) == []
 
 
 def test_a_quick_look_says_so_in_its_pictures(place: Path) -> None:
-    request = wanted(place, "sweeps", quick=True)
-    (path,) = draw(request, outcome(request, {}))
+    (path,) = drawn(wanted(place, "sweeps", quick=True))
     assert "QUICK LOOK" in path.with_suffix(".svg").read_text()
+
+
+def test_sweeps_share_a_plot_and_show_the_measures_that_the_experiment_says(place: Path) -> None:
+    (apart,) = drawn(wanted(place, "sweeps"))
+    panels = [apart.with_suffix(".svg").read_text().count(name) for name in ("ACC (%)", "BWT")]
+    shared = TEXT.replace("[[sweep]]", '[[sweep]]\nplot = "all"').replace("seeds = 3", 'seeds = 3\nmeasures = ["acc"]')
+    (together,) = drawn(wanted(place, "sweeps", text=shared))
+    assert panels == [3, 3]
+    assert [together.with_suffix(".svg").read_text().count(name) for name in ("ACC (%)", "BWT")] == [1, 0]

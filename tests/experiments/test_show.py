@@ -7,6 +7,7 @@ import pytest
 from gradcast.experiments.outcome import Line
 from gradcast.experiments.reproduce import Request
 from gradcast.experiments.show import difference, gain, heading, label, markdown, noise, save, table
+from gradcast.figures.scatter import Cloud
 from gradcast.statistics import Interval, compare
 from tests.experiments.scene import experiment
 
@@ -58,6 +59,16 @@ def test_the_table_has_a_cell_for_everything(tmp_path: Path) -> None:
     assert rows[2].startswith("| GEM | 80.00 | 71.23 ± 1.15 | 0.0100 | 0.0123 ± 0.0050 |")
     assert "| not yet: EWC |" in rows[4]
     assert markdown(own, "", "a GPU").endswith("\n\nTrained on a GPU.\n")
+
+
+def test_correlations_are_kept_beside_the_table(tmp_path: Path) -> None:
+    groups = {"pseudo labels": [Cloud("1-PL", [0.1, 0.2, 0.3], [60.0, 61.0, 62.0])]}
+    place = save(wanted(tmp_path), FOUND, groups)
+    facts = json.loads((place / "result.json").read_text())
+    assert facts["correlations"] == {"pseudo labels": {"r": pytest.approx(1.0), "n": 3}}
+    said = "\n\nPearson's correlation of cosine and ACC, pseudo labels: r = 1.00, n = 3.\n"
+    assert said in (place / "table.md").read_text()
+    assert "correlations" not in json.loads((save(wanted(tmp_path), FOUND) / "result.json").read_text())
 
 
 @pytest.mark.parametrize("quick", [False, True])

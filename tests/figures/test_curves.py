@@ -73,3 +73,10 @@ def test_few_labels_have_a_panel_for_all_that_tests_tell() -> None:
         HISTORY[name] for name in ("test_error", "loss", "pseudo_accuracy", "signal_loss", "label_movement")
     ]
     assert [len(axis.get_lines()) for axis in figure.axes] == [4, 4, 3, 2, 1]
+
+
+def test_a_dashed_curve_has_no_band_and_no_other_name() -> None:
+    (axis,) = stream_curves("accuracy", [Curve("all tasks", 1, np.ones((2, 2)), dashed=True)]).axes
+    (line,) = axis.get_lines()
+    assert (line.get_linestyle(), line.get_label()) == ("--", "all tasks")
+    assert not axis.collections

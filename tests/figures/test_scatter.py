@@ -25,6 +25,16 @@ def test_too_few_points_or_no_spread_have_none(clouds: list[Cloud]) -> None:
 def test_panels_show_every_seed() -> None:
     figure = scatter_panels([("pseudo labels", CLOUDS), ("predicted", [])], "cosine", "ACC (%)")
     left, right = figure.axes
-    assert [list(line.get_xdata()) for line in left.lines] == [[0.1, 0.2], [0.5]]
+    assert [list(line.get_xdata()) for line in left.lines[:2]] == [[0.1, 0.2], [0.5]]
     assert left.get_title(loc="left") == f"pseudo labels: {said(CLOUDS)}"
     assert right.get_title(loc="left") == "predicted: r is not defined, n = 0"
+
+
+def test_a_straight_line_is_fitted_to_all_points_of_a_panel() -> None:
+    two = [Cloud("1-PL", [0.1, 0.5], [60.0, 66.0]), Cloud("P-PL", [0.5, math.nan], [61.0, 70.0])]
+    fitted, unfit = scatter_panels([("three places", CLOUDS), ("two places", two)], "cosine", "ACC (%)").axes
+    line = fitted.lines[-1]
+    expected = stats.linregress([0.1, 0.2, 0.5], [60.0, 66.0, 61.0])
+    assert list(line.get_xdata()) == [0.1, 0.5]
+    assert list(line.get_ydata()) == pytest.approx([expected.intercept + expected.slope * x for x in (0.1, 0.5)])
+    assert len(unfit.lines) == 2

@@ -2,10 +2,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from PIL import Image
 
 from gradcast.figures.curves import Curve, stream_curves
-from gradcast.figures.style import COLOURS, INK, colour, mark, plain, save_png, svg
+from gradcast.figures.style import COLOURS, INK, colour, legend, mark, plain, save_png, svg
 
 
 def luminance(colour: str) -> float:
@@ -42,3 +43,14 @@ def test_files_repeat_exactly_and_carry_no_date(tmp_path: Path) -> None:
     assert "accuracy</text>" in svg(figure)  # text, not outlines
     save_png(figure, tmp_path / "a.png")
     assert Image.open(tmp_path / "a.png").convert("RGB").getpixel((0, 0)) == (255, 255, 255)
+
+
+def test_a_legend_has_every_row_of_all_axes_once() -> None:
+    figure = Figure(layout="constrained")
+    for axis, labels in zip(figure.subplots(1, 2), (["GEM", "$x$"], ["GEM", ""]), strict=True):
+        for label in labels:
+            axis.plot([0, 1], label=label)
+    legend(figure, columns=2)
+    texts = figure.legends[0].get_texts()
+    assert [text.get_text() for text in texts] == ["GEM", "$x$"]
+    assert not any(text.get_parse_math() for text in texts)

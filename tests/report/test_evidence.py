@@ -5,6 +5,7 @@ import pytest
 from gradcast.report.evidence import cost_table, diagnostics_table, differences_table, results_table, unfinished_table
 from gradcast.report.read import Run, read_run
 from gradcast.report.words import number
+from gradcast.statistics import Interval
 from tests.report.copies import copy_of_run, unfinish
 
 
@@ -38,6 +39,12 @@ def test_diagnostics_have_a_column_a_row_and_gaps(run: Run) -> None:
     named = {row[0].text: row[1:] for row in table.rows}
     assert named["cosine"][0].text == ""
     assert named["cosine"][1].value == run.results[1].diagnostics["cosine"].mean
+
+
+def test_accuracies_of_labels_are_in_per_cent(run: Run) -> None:
+    right = replace(run.results[1], diagnostics={"label_accuracy": Interval(0.25, 0.2, 0.3, 2)})
+    ((name, cell),) = diagnostics_table(replace(run, results=[right])).rows
+    assert (name.text, cell.text) == ("label accuracy (%)", "25")
 
 
 def test_cost_shows_what_the_environment_tells(run: Run) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gradcast.errors import GradcastError
-from gradcast.report.progress import accuracy_so_far, metrics_so_far, over_seen_tasks
+from gradcast.report.progress import accuracy_so_far, metrics_so_far, over_all_tasks, over_seen_tasks
 
 HEAD = "tasks_done,task_0,task_1\n"
 
@@ -24,9 +24,10 @@ def test_before_the_first_line_there_is_nothing(tmp_path: Path) -> None:
     assert metrics_so_far(tmp_path / "metrics.jsonl", 3) == []
 
 
-def test_mean_over_the_tasks_seen_after_each() -> None:
+def test_mean_over_the_tasks_seen_and_over_all_after_each() -> None:
     matrix = np.array([[0.1, 0.1, 0.1], [0.9, 0.2, 0.1], [0.7, 0.5, 0.2], [np.nan] * 3])
     np.testing.assert_allclose(over_seen_tasks(matrix), [90, 60, np.nan])
+    np.testing.assert_allclose(over_all_tasks(matrix), [40, 140 / 3, np.nan])
 
 
 @pytest.mark.parametrize("text", ["0,0.1\n", "0,a,b\n", "0,0.1,0.2\n" * 4])

@@ -22,6 +22,7 @@ from gradcast.console import ProgressDisplay, complain
 from gradcast.environment import keep_freed_memory, use_threads
 from gradcast.errors import BAD_INPUT, GradcastError
 from gradcast.experiments.cells import Cell
+from gradcast.experiments.correlations import Clouds, as_dict, clouds, in_words
 from gradcast.experiments.draw import draw
 from gradcast.experiments.experiment import Experiment, load, names
 from gradcast.experiments.outcome import FAILED, Line
@@ -72,6 +73,7 @@ def reproduce(
         with ProgressDisplay(Console(stderr=True)) as display:
             failed = train(wanted, data=data_folder(data), device=device, display=display)
     found = outcome(wanted, failed)
+    groups = clouds(wanted, found)
     lost = unsaved(wanted, found)
     if lost:
         complain(
@@ -79,14 +81,14 @@ def reproduce(
             "hand it over with --known, or choose another --out"
         )
     else:
-        save(wanted, found)
+        save(wanted, found, groups)
         draw(wanted, found)
     asked = [line for line in found if not chosen or line.item.name in chosen]
     if json:
         facts = {"id": wanted.experiment.header.id, "quick": quick, "rows": [line.as_dict() for line in asked]}
-        typer.echo(to_json(facts), nl=False)
+        typer.echo(to_json(facts | ({"correlations": as_dict(groups)} if groups else {})), nl=False)
     else:
-        _print(Console(), wanted, asked)
+        _print(Console(), wanted, asked, groups)
         if not lost:
             Console().print(f"Results: {escape(str(wanted.folder))}", soft_wrap=True)
     reasons = dict.fromkeys(line.state for line in asked if line.state.startswith(FAILED))
@@ -104,7 +106,7 @@ def _names(rows: str | None) -> list[str]:
     return names
 
 
-def _print(console: Console, wanted: Request, found: list[Line]) -> None:
+def _print(console: Console, wanted: Request, found: list[Line], groups: Clouds) -> None:
     console.print(f"[bold]{escape(heading(wanted))}", soft_wrap=True)
     console.print(f"[dim]{escape(wanted.experiment.header.about)}")
     table = Table(box=SIMPLE_HEAD)
@@ -129,6 +131,8 @@ def _print(console: Console, wanted: Request, found: list[Line]) -> None:
         if line.paired is not None:
             base = wanted.experiment.item(line.item.against).label
             console.print(escape(f"{line.item.label} against {base}: {line.paired.verdict}"), soft_wrap=True)
+    for note in in_words(groups):
+        console.print(escape(note), soft_wrap=True)
 
 
 def _print_list(out: Path, settings: list[str], *, json: bool) -> None:

@@ -1,22 +1,21 @@
 """The pictures of an experiment, by its kind."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gradcast.experiments.cells import ROW, Cell
+from gradcast.experiments.correlations import clouds
 from gradcast.experiments.experiment import Kind
 from gradcast.experiments.outcome import Line
+from gradcast.experiments.over_tasks import LABELS, STREAM, over_tasks
 from gradcast.experiments.reproduce import QUICK_LOOK, Request
-from gradcast.figures.curves import Curve, courses, curve_panels
+from gradcast.experiments.rows import results
 from gradcast.figures.matrices import accuracy_matrices, difference, difference_matrix
-from gradcast.figures.scatter import Cloud, scatter_panels
+from gradcast.figures.scatter import scatter_panels
 from gradcast.figures.style import save_png, svg
-from gradcast.figures.sweeps import Sweep, sweep_panels
-from gradcast.report.progress import over_seen_tasks
-from gradcast.result import COURSES, RowResult, course
+from gradcast.figures.sweeps import MEASURES, Base, Sweep, sweep_panels
 from gradcast.store import write_text
 
 if TYPE_CHECKING:
@@ -36,46 +35,25 @@ def draw(wanted: Request, found: Sequence[Line]) -> list[Path]:
     return [wanted.folder / f"{name}.png" for name in made]
 
 
-def results(wanted: Request, found: Sequence[Line], *, steps: bool) -> list[RowResult]:
-    """Each row trained here with its seeds put together, in the order of the table."""
-    rows = [
-        (line, Cell(line.item.setting, wanted.dtype).results(wanted.cells, steps=steps))
-        for line in found
-        if line.ours and line.item.setting is not None
-    ]
-    return [merged(line, wanted.seeds, parts) for line, parts in rows if set(parts) & set(wanted.seeds)]
-
-
-def merged(line: Line, seeds: Sequence[int], parts: Mapping[int, tuple[object, RowResult]]) -> RowResult:
-    """One result out of those its seeds are part of."""
-    own = [(parts[seed][1], parts[seed][1].seeds.index(seed)) for seed in seeds if seed in parts]
-    shared = [name for name in COURSES if all(name in part.courses for part, _ in own)]
-    return RowResult(
-        name=line.item.name,
-        label=line.item.label,
-        seeds=[seed for seed in seeds if seed in parts],
-        matrices=np.stack([part.matrices[place] for part, place in own]),
-        measures=[part.measures[place] for part, place in own],
-        diagnostics={},
-        courses={name: np.stack([part.courses[name][place] for part, place in own]) for name in shared},
-        paired=line.paired,
-    )
-
-
 def _nothing(wanted: Request, found: Sequence[Line]) -> Pictures:
     return {}
 
 
 def _sweeps(wanted: Request, found: Sequence[Line]) -> Pictures:
-    by_name = {line.item.name: line for line in found}
-    groups = list(dict.fromkeys(line.item.sweep for line in found if line.item.sweep))
-    drawn = []
-    for group in groups:
-        lines = [line for line in found if line.item.sweep == group]
-        base = by_name.get(lines[0].item.against)
-        values = [line.item.name.removeprefix(f"{group}-") for line in lines]
-        drawn.append(Sweep(group, values, [line.ours for line in lines], base.ours if base else None))
-    return {"figure": sweep_panels(drawn)} if any(line.ours for line in found if line.item.sweep) else {}
+    plots: dict[str, list[Sweep]] = {}
+    for table in {line.item.sweep.name: line.item.sweep for line in found if line.item.sweep}.values():
+        lines = [line for line in found if line.item.sweep == table]
+        base = next((_base(line) for line in found if line.item.name == lines[0].item.against and line.trained), None)
+        values = [line.item.value for line in lines]
+        drawn = Sweep(values, [line.ours for line in lines], base, table.curve)
+        plots.setdefault(table.plot or table.name, []).append(drawn)
+    trained = any(line.ours for line in found if line.item.sweep)
+    return {"figure": sweep_panels(plots, wanted.experiment.header.measures)} if trained else {}
+
+
+def _base(line: Line) -> Base:
+    seeds = {} if line.trained is None else {name: line.trained.values(name) for name in MEASURES if name in line.ours}
+    return Base(line.item.label, seeds)
 
 
 def _matrices(wanted: Request, found: Sequence[Line]) -> Pictures:
@@ -90,48 +68,18 @@ def _matrices(wanted: Request, found: Sequence[Line]) -> Pictures:
 
 
 def _curves(wanted: Request, found: Sequence[Line]) -> Pictures:
-    """Losses and cosines from the steps, accuracies from the matrices."""
-    rows = results(wanted, found, steps=False)
-    if not rows:
-        return {}
-    items = {line.item.name: line.item for line in found}
-    numbers: dict[str, list[Curve]] = {"loss": [], "acc": [], "gain": [], "cosine": []}
-    for place, row in enumerate(rows):
-        setting = items[row.name].setting
-        assert setting is not None
-        lying = Cell(setting, wanted.dtype).results(wanted.cells)
-        tasks = row.matrices.shape[2]
-        lines = [lying[seed][0].metrics(ROW, seed, tasks) for seed in row.seeds]
-        for name in ("loss", "gain", "cosine"):
-            values = np.stack([course(own, name, tasks) for own in lines])
-            if not np.isnan(values).all():
-                numbers[name].append(Curve(row.label, place, values))
-        numbers["acc"].append(Curve(row.label, place, np.stack([over_seen_tasks(own) for own in row.matrices])))
-    titles = {
-        "loss": "training loss",
-        "acc": "mean accuracy over tasks seen (%)",
-        "gain": "what the predicted step would gain in loss",
-        "cosine": COURSES["cosine"],
-    }
-    return {"figure": curve_panels([(titles[name], curves) for name, curves in numbers.items() if curves])}
+    figure = over_tasks(wanted, found, STREAM, base="base")
+    return {} if figure is None else {"figure": figure}
 
 
 def _courses(wanted: Request, found: Sequence[Line]) -> Pictures:
-    rows = results(wanted, found, steps=True)
-    panels = [(COURSES[name], courses(rows, name)) for name in ("cosine", "label_accuracy")]
-    panels = [(title, curves) for title, curves in panels if curves]
-    return {"figure": curve_panels(panels)} if panels else {}
+    figure = over_tasks(wanted, found, LABELS, base="classes of the task")
+    return {} if figure is None else {"figure": figure}
 
 
 def _scatter(wanted: Request, found: Sequence[Line]) -> Pictures:
-    clouds: dict[str, list[Cloud]] = {"pseudo labels": [], "predicted gradients": []}
-    for row in results(wanted, found, steps=True):
-        if "cosine" in row.courses:
-            group = "pseudo labels" if "label_accuracy" in row.courses else "predicted gradients"
-            clouds[group].append(Cloud(row.label, np.nanmean(row.courses["cosine"], 1).tolist(), row.acc()))
-    if not any(clouds.values()):
-        return {}
-    return {"figure": scatter_panels(list(clouds.items()), "mean cosine to the true gradient", "ACC (%)")}
+    groups = list(clouds(wanted, found).items())
+    return {"figure": scatter_panels(groups, "mean cosine to the true gradient", "ACC (%)")} if groups else {}
 
 
 KINDS: dict[Kind, Callable[[Request, Sequence[Line]], Pictures]] = {

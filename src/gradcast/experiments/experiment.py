@@ -46,6 +46,8 @@ class SweepTable(Table):
     values: Annotated[list[Any], Field(min_length=1)]
     against: str = ""  # a row, or another sweep: its row of the same value
     published: list[Figures] = []  # one for each value, or none
+    plot: str = ""  # sweeps of the same plot share it; default: its own
+    curve: str = ""  # what it is called in a plot that it shares
 
 
 class Header(Table):
@@ -58,6 +60,7 @@ class Header(Table):
     like: str = ""  # ID/row of another experiment: its setting is the common one
     seeds: Positive = 5
     quick: list[str] = []  # settings of a look in minutes
+    measures: Annotated[list[Literal["acc", "bwt", "fwt"]], Field(min_length=1)] = ["acc", "bwt", "fwt"]  # of sweeps
     alone: bool = False  # cost is measured: one seed at a time, trained for this alone
 
 
@@ -72,7 +75,8 @@ class Item:
     needs: str = ""
     published: Mapping[str, float] | None = None
     pretrained: bool = False
-    sweep: str = ""  # the sweep it is part of
+    sweep: SweepTable | None = None  # that it is part of
+    value: str = ""  # there
 
 
 @dataclass(frozen=True)
@@ -157,11 +161,11 @@ def _sweep(sweep: SweepTable, common: Mapping[str, Any], items: list[Item]) -> l
         tables = {} if base is None else base.model_dump()
     settings = _parsed(tables, [{table: {key: value}} for value in sweep.values])
     published: list[Figures | None] = [*sweep.published] or [None] * len(sweep.values)
-    paired = sweep.against in {item.sweep for item in items if item.sweep}
+    paired = sweep.against in {item.sweep.name for item in items if item.sweep}
     return [
         Item(f"{sweep.name}-{_word(value)}", f"{sweep.label} {_said(value)}", setting,
              f"{sweep.against}-{_word(value)}" if paired else sweep.against,
-             published=figures, sweep=sweep.name)
+             published=figures, sweep=sweep, value=_word(value))
         for value, setting, figures in zip(sweep.values, settings, published, strict=True)
     ]  # fmt: skip
 

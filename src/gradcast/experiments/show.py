@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from gradcast.experiments.correlations import Clouds, as_dict, in_words
 from gradcast.experiments.outcome import Line
 from gradcast.experiments.reproduce import QUICK_LOOK, RESULT, Request
 from gradcast.experiments.trained import MEASURES
@@ -69,16 +70,17 @@ def table(wanted: Request, found: Sequence[Line]) -> Table:
     return Table("table", heading(wanted), head, [_row(line, measures, label(line, wanted)) for line in found])
 
 
-def markdown(own: Table, about: str, origins: str = "") -> str:
-    """A heading, what to know, the table, and where its numbers come from."""
+def markdown(own: Table, about: str, origins: str = "", notes: Sequence[str] = ()) -> str:
+    """A heading, what to know, the table, what else was found, and where its numbers come from."""
     rows = [[cell.text for cell in row] for row in own.rows]
     escaped = [[text.replace("|", "\\|") for text in row] for row in (own.head, ["---"] * len(own.head), *rows)]
     lines = [f"# {own.title}", "", about, "", *(f"| {' | '.join(row)} |" for row in escaped)]
+    lines += [line for note in notes for line in ("", f"{note}.")]
     return "\n".join([*lines, *(["", f"Trained on {origins}."] if origins else [])]) + "\n"
 
 
-def save(wanted: Request, found: Sequence[Line]) -> Path:
-    """The table and its numbers in the experiment's folder."""
+def save(wanted: Request, found: Sequence[Line], groups: Clouds | None = None) -> Path:
+    """The table and its numbers in the experiment's folder, and the correlation of each group of rows."""
     place, own = wanted.folder, table(wanted, found)
     place.mkdir(parents=True, exist_ok=True)
     facts = {
@@ -88,10 +90,12 @@ def save(wanted: Request, found: Sequence[Line]) -> Path:
         "dtype": wanted.dtype,
         "seeds": wanted.seeds,
         "rows": [line.as_dict() for line in found],
+        **({"correlations": as_dict(groups)} if groups else {}),
     }
     write_text(place / RESULT, to_json(facts))
     origins = "; ".join(dict.fromkeys(line.origin for line in found if line.origin))
-    write_text(place / "table.md", markdown(own, wanted.experiment.header.about, origins))
+    notes = in_words(groups or {})
+    write_text(place / "table.md", markdown(own, wanted.experiment.header.about, origins, notes))
     write_text(place / "table.csv", own.csv())
     write_text(place / "table.tex", own.latex())
     return place

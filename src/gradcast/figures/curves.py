@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float, Int
 
-from gradcast.figures.style import colour, mark, plain, styled
+from gradcast.figures.style import colour, legend, mark, plain, styled
 from gradcast.result import COURSES, RowResult
 from gradcast.semi.history import HISTORY
 
@@ -25,6 +25,7 @@ class Curve:
     values: Float[np.ndarray, "seeds points"]
     finished: bool = True
     steps: Int[np.ndarray, " points"] | None = None  # that ended in a test; None: points are tasks
+    dashed: bool = False  # and without a band, beside a solid one of its colour
 
 
 @styled()
@@ -35,8 +36,9 @@ def stream_curves(title: str, curves: Sequence[Curve]) -> "Figure":
     lines = -(-len(curves) // 2)
     figure = Figure(figsize=(4.6, 2.7 + 0.17 * lines), layout="constrained")
     axis = figure.subplots()
-    _draw(axis, title, curves)
-    _legend(figure, columns=2)
+    draw_curves(axis, curves)
+    axis.set_title(title)
+    legend(figure, columns=2)
     return figure
 
 
@@ -58,10 +60,11 @@ def curve_panels(panels: Sequence[tuple[str, Sequence[Curve]]]) -> "Figure":
     figure = Figure(figsize=(4.0 * columns, 0.6 + 2.6 * height), layout="constrained")
     axes = figure.subplots(height, columns, squeeze=False).flatten()
     for axis, (title, curves) in zip(axes, panels, strict=False):
-        _draw(axis, title, curves)
+        draw_curves(axis, curves)
+        axis.set_title(title)
     for axis in axes[len(panels) :]:
         axis.remove()
-    _legend(figure, columns=3)
+    legend(figure, columns=3)
     return figure
 
 
@@ -71,13 +74,13 @@ def courses(results: Sequence[RowResult], name: str) -> list[Curve]:
     return [Curve(r.label, place, r.courses[name], steps=r.tests) for place, r in found if name in r.courses]
 
 
-def _draw(axis: "Axes", title: str, curves: Sequence[Curve]) -> None:
+def draw_curves(axis: "Axes", curves: Sequence[Curve]) -> None:
+    """All of them, over the tasks or steps they share."""
     from matplotlib.ticker import MaxNLocator
 
     for curve in curves:
         _band(axis, curve)
     over_steps = any(curve.steps is not None for curve in curves)
-    axis.set_title(title)
     axis.set_xlabel("step" if over_steps else "task")
     axis.grid(axis="y")
     axis.xaxis.set_major_locator(MaxNLocator(5 if over_steps else "auto", integer=True))
@@ -105,16 +108,8 @@ def _band(axis: "Axes", curve: Curve) -> None:
         np.nanmean(values, 0),
         label=plain(curve.label, 34) + ("" if curve.finished else " (so far)"),
         color=own,
-        linestyle="-" if curve.finished else "--",
+        linestyle="-" if curve.finished and not curve.dashed else "--",
         marker=mark(curve.place) if len(places) < 30 else None,
     )
-    if len(values) > 1:
+    if len(values) > 1 and not curve.dashed:
         axis.fill_between(places, np.nanmin(values, 0), np.nanmax(values, 0), color=own, alpha=0.14, linewidth=0)
-
-
-def _legend(figure: "Figure", columns: int) -> None:
-    """One for all axes, each row once."""
-    handles = {text: line for axis in figure.axes for line, text in zip(*axis.get_legend_handles_labels(), strict=True)}
-    legend = figure.legend(handles.values(), handles.keys(), loc="outside lower left", ncols=columns, fontsize=8)
-    for text in legend.get_texts():
-        text.set_parse_math(False)

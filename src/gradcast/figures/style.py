@@ -62,6 +62,16 @@ def plain(label: str, width: int = 44) -> str:
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
+def legend(figure: "Figure", columns: int) -> None:
+    """One for all axes, each row once."""
+    handles = {text: line for axis in figure.axes for line, text in zip(*axis.get_legend_handles_labels(), strict=True)}
+    made = figure.legend(
+        handles.values(), handles.keys(), loc="outside lower left", ncols=columns, fontsize=8, handlelength=2.6
+    )
+    for text in made.get_texts():
+        text.set_parse_math(False)
+
+
 @styled()
 def save_png(figure: "Figure", path: Path) -> None:
     """On white, the same bytes each time."""

@@ -1,10 +1,12 @@
-"""What a constant does: its values to the right, a measure upwards, the base as a band behind."""
+"""What a constant does: its values to the right, a measure upwards, the base's seeds as a band behind."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gradcast.figures.style import INK, colour, mark, plain, styled
+import numpy as np
+
+from gradcast.figures.style import colour, legend, mark, plain, styled
 from gradcast.statistics import Interval
 
 if TYPE_CHECKING:
@@ -15,41 +17,86 @@ MEASURES = {"acc": "ACC (%)", "bwt": "BWT", "fwt": "FWT"}
 
 
 @dataclass(frozen=True)
-class Sweep:
-    """One constant: a name for each value, and its measures where it is trained."""
+class Base:
+    """What a sweep is compared with: every seed's measures."""
 
-    title: str
+    label: str
+    seeds: Mapping[str, Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One constant of one setting: a name for each value, and its measures where it is trained."""
+
     values: Sequence[str]
     measures: Sequence[Mapping[str, Interval]]
-    base: Mapping[str, Interval] | None = None
+    base: Base | None = None
+    label: str = ""  # empty where a plot has no other
 
 
 @styled()
-def sweep_panels(sweeps: Sequence[Sweep]) -> "Figure":
-    """A line of panels for each constant, a panel for each measure; bars are confidence intervals."""
+def sweep_panels(plots: Mapping[str, Sequence[Sweep]], measures: Sequence[str] = tuple(MEASURES)) -> "Figure":
+    """A panel for each constant and measure; with one measure side by side, else a line for each constant.
+
+    Bars are confidence intervals, bands reach from the base's lowest to its highest seed.
+    """
     from matplotlib.figure import Figure  # here, not above: half a second of start-up
 
-    figure = Figure(figsize=(10.5, 0.3 + 2.3 * len(sweeps)), layout="constrained")
-    axes = figure.subplots(len(sweeps), len(MEASURES), squeeze=False)
-    for line, sweep in zip(axes, sweeps, strict=True):
-        for axis, (name, title) in zip(line, MEASURES.items(), strict=True):
-            _draw(axis, sweep, name)
-            axis.set_ylabel(title)
-        line[0].set_title(plain(sweep.title), parse_math=False)
+    shape = (1, len(plots)) if len(measures) == 1 else (len(plots), len(measures))
+    figure = Figure(figsize=(3.5 * shape[1], 0.6 + 2.3 * shape[0]), layout="constrained")
+    grid = figure.subplots(*shape, squeeze=False).reshape(len(plots), len(measures))
+    for line, (title, sweeps) in zip(grid, plots.items(), strict=True):
+        for axis, name in zip(line, measures, strict=True):
+            _draw(axis, sweeps, name)
+            axis.set_ylabel(MEASURES[name])
+        line[0].set_title(plain(title), parse_math=False)
+    legend(figure, columns=2)
     return figure
 
 
-def _draw(axis: "Axes", sweep: Sweep, name: str) -> None:
+def _draw(axis: "Axes", sweeps: Sequence[Sweep], name: str) -> None:
     """Values stand at equal distances: grids are neither even nor logarithmic."""
-    places = [place for place, own in enumerate(sweep.measures) if name in own]
-    found = [sweep.measures[place][name] for place in places]
-    if sweep.base is not None and name in sweep.base:
-        base = sweep.base[name]
-        axis.axhline(base.mean, color=INK, linewidth=1, linestyle=":")
-        if base.seeds > 1:
-            axis.axhspan(base.low, base.high, color=INK, alpha=0.1, linewidth=0)
-    spread = [own.half if own.seeds > 1 else 0.0 for own in found]
-    axis.errorbar(places, [own.mean for own in found], yerr=spread, color=colour(1), marker=mark(0), capsize=2)
-    axis.set_xticks(range(len(sweep.values)), [plain(value, 12) for value in sweep.values], rotation=45)
-    axis.set_xlim(-0.5, len(sweep.values) - 0.5)
+    ticks = _ticks(sweeps)
+    for place, sweep in enumerate(sweeps):
+        _band(axis, sweep.base, name, colour(place + 1))
+        known = [
+            (ticks.index(value), own[name])
+            for value, own in zip(sweep.values, sweep.measures, strict=True)
+            if name in own
+        ]
+        axis.errorbar(
+            [at for at, _ in known],
+            [own.mean for _, own in known],
+            yerr=[own.half if own.seeds > 1 else 0.0 for _, own in known],
+            color=colour(place + 1),
+            marker=mark(place),
+            capsize=2,
+            label=plain(sweep.label),
+        )
+    axis.set_xticks(range(len(ticks)), [plain(value, 12) for value in ticks], rotation=45)
+    axis.set_xlim(-0.5, len(ticks) - 0.5)
     axis.grid(axis="y")
+
+
+def _band(axis: "Axes", base: Base | None, name: str, own: str) -> None:
+    if base is None or name not in base.seeds:
+        return
+    seeds = base.seeds[name]
+    axis.axhline(
+        float(np.mean(seeds)),
+        color=own,
+        linewidth=1,
+        linestyle=":",
+        label=f"{plain(base.label)}: mean and range of seeds",
+    )
+    if len(seeds) > 1:
+        axis.axhspan(min(seeds), max(seeds), color=own, alpha=0.14, linewidth=0)
+
+
+def _ticks(sweeps: Sequence[Sweep]) -> list[str]:
+    """All values, each once: numbers by their size, others as they come."""
+    values = list(dict.fromkeys(value for sweep in sweeps for value in sweep.values))
+    try:
+        return sorted(values, key=float)
+    except ValueError:
+        return values

@@ -18,6 +18,7 @@ COSTS = [
     ("seeds_at_once", "seeds at once", ".0f"),
 ]
 
+ACCURACIES = ("label_accuracy", "pseudo_accuracy_last_tenth")  # shares in files, per cent here and in curves
 HOLM = ", verdicts after Holm's correction for their number"
 
 
@@ -60,8 +61,9 @@ def diagnostics_table(run: Run) -> Table:
     rows = []
     for name in names:
         found = [own.diagnostics.get(name) for own in run.results]
-        cells = [figure(None if value is None else value.mean, ".3g") for value in found]
-        rows.append([Cell(name.replace("_", " ")), *cells])
+        scale, unit = (100, " (%)") if name in ACCURACIES else (1, "")
+        cells = [figure(None if value is None else scale * value.mean, ".3g") for value in found]
+        rows.append([Cell(name.replace("_", " ") + unit), *cells])
     title = f"Mean over all {'tests' if run.few_labels else 'steps'} and seeds"
     return Table("diagnostics", title, ["number", *(own.label for own in run.results)], rows)
 
