@@ -79,7 +79,7 @@ def test_steps_that_are_missing_at_the_end_are_missed(directory: RunDirectory) -
     assert len(directory.metrics("base", 3)) == 3
     for steps in (2, 4):
         file.write_text(line * steps)
-        with pytest.raises(GradcastError, match=rf"metrics\.jsonl cannot be read \({steps} steps"):
+        with pytest.raises(GradcastError, match=rf"metrics\.jsonl cannot be read \({steps} steps, where 3 were logged"):
             directory.metrics("base", 3)
     (directory.path / "base" / "env.json").write_text("{}")  # of a version that did not count
     assert len(directory.metrics("base", 3)) == 4

@@ -143,8 +143,9 @@ class RunDirectory:
             lines = logged(file.read_text(encoding="utf-8").splitlines(), tasks)
             if not lines:
                 raise ValueError("no step")
-            if self._steps_logged(row).get(f"seed-{seed}", len(lines)) != len(lines):
-                raise ValueError(f"{len(lines)} steps, where more or fewer were logged")
+            complete = self._steps_logged(row).get(f"seed-{seed}", len(lines))
+            if complete != len(lines):
+                raise ValueError(f"{len(lines)} steps, where {complete} were logged")
         except (OSError, ValueError) as error:
             raise _damaged(file, error) from None
         return lines
