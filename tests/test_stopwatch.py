@@ -64,3 +64,11 @@ def test_it_goes_on_from_where_another_was(monkeypatch: pytest.MonkeyPatch) -> N
     found = later.as_dict([1], in_a_step=1)  # 106
     assert (found["task_seconds"], found["ms_per_labelled_image"]) == ([8.0], 8000.0)  # there is nothing else
     assert later.begun == 94.0
+
+
+def test_a_process_that_went_on_tells_no_growth() -> None:
+    for seconds, told in ((0.0, True), (5.0, False)):
+        watch = Stopwatch()
+        watch.taken = (seconds, 0.0)
+        watch.tasks = {0: 1.0, 1: 2.0, 2: 3.0}
+        assert ("ms_more_each_task" in watch.as_dict([10, 10, 10], in_a_step=0)) == told

@@ -22,6 +22,7 @@ class Stopwatch:
         self.tasks: dict[int, float] = {}  # seconds a task
         self.warm_up = 0.0  # of those of the first task, what its first steps took
         self.warm = False  # whether the group that trains is past them
+        self.resumed = False  # another process began it: this one had to warm up in some later task
         if torch.cuda.is_available():
             torch.cuda.reset_peak_memory_stats()  # the peak is this row's
 
@@ -35,6 +36,7 @@ class Stopwatch:
     def taken(self, seconds: tuple[float, float]) -> None:
         now = time.perf_counter()
         self.begun, self.mark = (now - each for each in seconds)
+        self.resumed = seconds[0] > 0
 
     def stepped(self, step: int, task: int, metrics: Metrics) -> None:
         """A GPU is still at work then, so that a step alone says nothing; the last one of the warm-up waits for it."""
@@ -82,6 +84,6 @@ class Stopwatch:
             images[0] -= first
         found = {"ms_per_labelled_image": round(1000 * float(seconds.sum() / images.sum()), 4)}
         each = 1000 * seconds[images > 0] / images[images > 0]
-        if len(each) > 2:  # the slope of a straight line through the tasks
+        if len(each) > 2 and not self.resumed:  # the slope of a straight line through the tasks
             found["ms_more_each_task"] = round(float(np.polyfit(np.arange(len(each)), each, 1)[0]), 5)
         return found

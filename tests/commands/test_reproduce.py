@@ -28,6 +28,13 @@ def test_show_trains_nothing(tmp_path: Path) -> None:
     assert max(map(len, shown.stdout.splitlines()[1:])) <= 80
 
 
+def test_the_list_leaves_out_what_cannot_be_changed_so(tmp_path: Path) -> None:
+    found = called("reproduce", "list", "--json", "--set", "stream.samples=100", cwd=tmp_path)
+    assert found.returncode == 0, found.stderr
+    assert {"E1", "E3"} <= json.loads(found.stdout).keys() <= set(names()) - {"E4", "E5"}
+    assert "left out: E4, E5: the row 'a-gem' cannot be changed so" in found.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -36,6 +43,8 @@ def test_show_trains_nothing(tmp_path: Path) -> None:
         (["E1", "--rows", " , "], "--rows names no row; leave it out for all of them"),
         (["list", "--rows", ""], "name an ID"),
         (["list", "--quick"], "name an ID"),
+        (["list", "--set", "streem.tasks=2"], "error: unknown key 'streem.tasks'"),
+        (["list", "--set", "semi.steps=100"], "no table or figure can be changed so"),
         (["list", "--known", "E1.json"], "name an ID"),
         (["E1", "--known", "E1.json"], "E1.json cannot be read"),
     ],

@@ -35,6 +35,13 @@ def test_a_title_tells_the_setting_not_the_name() -> None:
     assert title(changed) == "MLP GEM"
 
 
+def test_columns_of_one_title_are_told_apart_by_their_rows() -> None:
+    changed = load("F8").changed({"model": {"name": "mlp"}}, {item.name for item in load("F8").items})
+    found = columns([Line(item, OURS) for item in changed.items], "base")
+    hosts = [f"{network} {learner}" for network in ("ResNet", "EffNet") for learner in ("GEM", "DCL")]
+    assert [column.title for column in found] == [f"{host}: MLP {host[-3:]}" for host in hosts]
+
+
 def test_rows_that_cannot_be_run_head_no_column() -> None:
     (column,) = columns([Line(item, OURS) for item in experiment().items if item.name in ("gem", "ewc")], "base")
     assert list(column.lines) == ["base", "EWC"]

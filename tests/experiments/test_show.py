@@ -92,3 +92,9 @@ def test_the_documentation_shows_tables_as_they_were_saved(name: str, least: int
     assert len(rows) >= least
     assert set(rows) <= set(said)
     assert own[-1] in said  # device, version, day and commit
+
+
+def test_a_table_of_nothing_says_why(tmp_path: Path) -> None:
+    nothing = [replace(line, item=replace(line.item, published=None), ours={}, state="not run") for line in FOUND]
+    (_, _, ours, *_), *_ = table(wanted(tmp_path), nothing).rows
+    assert ours.text == "not run"

@@ -142,11 +142,14 @@ def _print_list(out: Path, settings: list[str], *, json: bool) -> None:
             states[name] = _state(load(name), out, settings)
         except GradcastError as error:  # settings that rows of other tables may take
             refused[name] = error
-    if not states:
-        raise next(iter(refused.values()))
-    if refused:
-        note = f"{', '.join(refused)}: {next(iter(refused.values()))}"
+    reasons = list(dict.fromkeys(map(str, refused.values())))
+    if not states and len(reasons) == 1:
+        raise GradcastError(reasons[0])
+    for reason in reasons:
+        note = f"{', '.join(name for name in refused if str(refused[name]) == reason)}: {reason}"
         Console(stderr=True).print(f"[yellow]left out:[/] {escape(note)}", soft_wrap=True)
+    if not states:
+        raise GradcastError("no table or figure can be changed so; leave --set out")
     if json:
         typer.echo(to_json(states), nl=False)
         return

@@ -1,7 +1,7 @@
 """Rows side by side in a figure: each that is compared with none heads a column of those compared with it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gradcast.experiments.outcome import Line
 from gradcast.spec import Setting, describe
@@ -23,8 +23,13 @@ def columns(found: Sequence[Line], base: str) -> list[Column]:
     for head in found:
         if head.item.setting is not None and not head.item.against:
             own = [line for line in found if line.ours and head.item.name in (line.item.name, line.item.against)]
-            made.append(Column(title(head.item.setting), {_called(line, head, base): line for line in own}))
-    return [column for column in made if column.lines]
+            made.append((head, Column(title(head.item.setting), {_called(line, head, base): line for line in own})))
+    shown = [(head, column) for head, column in made if column.lines]
+    titles = [column.title for _, column in shown]
+    return [  # a title that two columns have says too little
+        column if titles.count(column.title) == 1 else replace(column, title=f"{head.item.label}: {column.title}")
+        for head, column in shown
+    ]
 
 
 def title(setting: Setting) -> str:

@@ -64,7 +64,7 @@ def noise(line: Line) -> str:
 
 def table(wanted: Request, found: Sequence[Line]) -> Table:
     """Every measure, published and ours, and the gain over the row each is compared with."""
-    measures = [name for name in TITLES if _shown(name, found)]
+    measures = [name for name in TITLES if _shown(name, found)] or ["acc"]
     columns = [f"{TITLES[name]} {whose}" for name in measures for whose in ("published", "ours")]
     head = [QUICK_LOOK if wanted.quick else "", *columns, "gain published", "gain ours", "published gain is"]
     return Table("table", heading(wanted), head, [_row(line, measures, label(line, wanted)) for line in found])

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from gradcast.report.read import Run
 from gradcast.report.summary import standing
 from gradcast.report.tables import Cell, Table, estimate, figure
-from gradcast.report.words import ERRORS, measured
+from gradcast.report.words import diagnosed, measured
 from gradcast.result import RowResult
 
 # Key in env.json, heading, format.
@@ -18,7 +18,6 @@ COSTS = [
     ("seeds_at_once", "seeds at once", ".0f"),
 ]
 
-ACCURACIES = ("label_accuracy", "pseudo_accuracy_last_tenth")  # shares in files, per cent here and in curves
 HOLM = ", verdicts after Holm's correction for their number"
 
 
@@ -56,14 +55,9 @@ def differences_table(run: Run, compared: Sequence[RowResult]) -> Table:
 
 def diagnostics_table(run: Run) -> Table:
     """What the signals did, averaged over all steps whose numbers are kept."""
-    known = dict.fromkeys(name for own in run.results for name in own.diagnostics)
-    names = [name for name in known if name not in ERRORS]  # those are results
-    rows = []
-    for name in names:
-        found = [own.diagnostics.get(name) for own in run.results]
-        scale, unit = (100, " (%)") if name in ACCURACIES else (1, "")
-        cells = [figure(None if value is None else scale * value.mean, ".3g") for value in found]
-        rows.append([Cell(name.replace("_", " ") + unit), *cells])
+    rows = [
+        [Cell(name), *(figure(value, ".3g") for value in values)] for name, values in diagnosed(run.results).items()
+    ]
     title = f"Mean over all {'tests' if run.few_labels else 'steps'} and seeds"
     return Table("diagnostics", title, ["number", *(own.label for own in run.results)], rows)
 

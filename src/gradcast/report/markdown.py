@@ -9,9 +9,8 @@ from gradcast.figures import accuracy_matrices, signal_courses
 from gradcast.figures.portraits import feature_panels, said
 from gradcast.figures.style import save_png
 from gradcast.portrait import read_portrait
-from gradcast.report.words import DIVISOR, ERRORS, SELECTED, headline, measured, number, verdicts
+from gradcast.report.words import DIVISOR, SELECTED, diagnosed, headline, measured, number, verdicts
 from gradcast.result import RowResult
-from gradcast.statistics import Interval
 from gradcast.store import RunDirectory, write_text
 
 if TYPE_CHECKING:
@@ -98,16 +97,9 @@ def _differences(results: Sequence[RowResult]) -> list[str]:
 
 
 def _diagnostics(results: Sequence[RowResult]) -> list[str]:
-    known = dict.fromkeys(name for result in results for name in result.diagnostics)
-    names = [name for name in known if name not in ERRORS]
-    rows = [
-        [name.replace("_", " "), *(_scientific(result.diagnostics.get(name)) for result in results)] for name in names
-    ]
+    found = diagnosed(results)
+    rows = [[name, *("" if value is None else f"{value:.3g}" for value in found[name])] for name in found]
     return _table(["mean over seeds", *(result.label for result in results)], rows)
-
-
-def _scientific(value: Interval | None) -> str:
-    return "" if value is None else f"{value.mean:.3g}"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -15,6 +15,7 @@ MEASURES = [
     ("forgetting", "forgetting", 1.0),
 ]
 ERRORS = {"last_error": "last error (%)", "best_error": "best error (%)"}  # the same where labels are few
+ACCURACIES = ("label_accuracy", "pseudo_accuracy_last_tenth")  # shares in files, per cent in reports
 DIVISOR = "BWT and FWT divide by T - 1, as defined; result.json also has them divided by T, as published."
 
 SELECTED = (
@@ -29,6 +30,17 @@ def measured(result: RowResult) -> dict[str, tuple[Interval, float, int | None]]
     if result.tests is not None:
         return {title: (result.diagnostics[name], 1.0, 2) for name, title in ERRORS.items()}
     return {title: (result.over_seeds(name), scale, None) for name, title, scale in MEASURES}
+
+
+def diagnosed(results: Sequence[RowResult]) -> dict[str, list[float | None]]:
+    """What the signals did, by name: the mean of every row, None where it has no such number."""
+    known = dict.fromkeys(name for own in results for name in own.diagnostics)
+    found: dict[str, list[float | None]] = {}
+    for name in (name for name in known if name not in ERRORS):  # those are results
+        scale, unit = (100, " (%)") if name in ACCURACIES else (1, "")
+        values = [own.diagnostics.get(name) for own in results]
+        found[name.replace("_", " ") + unit] = [None if own is None else scale * own.mean for own in values]
+    return found
 
 
 def headline(spec: Spec) -> str:
