@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from gradcast.experiments.correlations import clouds
 from gradcast.experiments.draw import draw
 from gradcast.experiments.experiment import Kind
 from gradcast.experiments.reproduce import Request, outcome
@@ -17,7 +18,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def drawn(request: Request) -> list[Path]:
     request.folder.mkdir(exist_ok=True)
-    return draw(request, outcome(request, {}))
+    found = outcome(request, {})
+    return draw(request, found, clouds(request, found))
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from gradcast.commands.options import (
     ThreadsOption,
     data_folder,
 )
+from gradcast.commands.report import warn
 from gradcast.console import ProgressDisplay, complain
 from gradcast.environment import keep_freed_memory, use_threads
 from gradcast.errors import BAD_INPUT, GradcastError
@@ -64,8 +65,7 @@ def reproduce(
     chosen = _names(rows)
     wanted = request(what, out=out, rows=chosen, seeds=seeds, quick=quick, settings=settings or [], saved=known)
     if wanted.unknown:
-        note = f"{known} has {', '.join(wanted.unknown)} with other settings or seeds, which are of no use here"
-        Console(stderr=True).print(f"[yellow]note:[/] {escape(note)}", soft_wrap=True)
+        warn([f"{known} has {', '.join(wanted.unknown)} with other settings or seeds, which are of no use here"])
     failed: dict[str, str] = {}
     if not show:
         use_threads(threads)
@@ -82,7 +82,7 @@ def reproduce(
         )
     else:
         save(wanted, found, groups)
-        draw(wanted, found)
+        draw(wanted, found, groups)
     asked = [line for line in found if not chosen or line.item.name in chosen]
     if json:
         facts = {"id": wanted.experiment.header.id, "quick": quick, "rows": [line.as_dict() for line in asked]}
@@ -146,8 +146,8 @@ def _print_list(out: Path, settings: list[str], *, json: bool) -> None:
     if not states and len(reasons) == 1:
         raise GradcastError(reasons[0])
     for reason in reasons:
-        note = f"{', '.join(name for name in refused if str(refused[name]) == reason)}: {reason}"
-        Console(stderr=True).print(f"[yellow]left out:[/] {escape(note)}", soft_wrap=True)
+        tables = ", ".join(name for name in refused if str(refused[name]) == reason)
+        warn([f"left out: {tables}: {reason}"])
     if not states:
         raise GradcastError("no table or figure can be changed so; leave --set out")
     if json:

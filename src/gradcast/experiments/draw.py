@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gradcast.experiments.correlations import clouds
+from gradcast.experiments.correlations import Clouds
 from gradcast.experiments.experiment import Kind
 from gradcast.experiments.outcome import Line
 from gradcast.experiments.over_tasks import LABELS, STREAM, over_tasks
@@ -24,9 +24,12 @@ if TYPE_CHECKING:
 Pictures = dict[str, "Figure"]
 
 
-def draw(wanted: Request, found: Sequence[Line]) -> list[Path]:
-    """Every picture that the rows trained so far allow, as PNG and SVG in the experiment's folder."""
-    made = KINDS[wanted.experiment.header.kind](wanted, found)
+def draw(wanted: Request, found: Sequence[Line], groups: Clouds) -> list[Path]:
+    """Every picture that the rows trained so far allow, as PNG and SVG in the experiment's folder.
+
+    ``groups`` are those of a figure of points, which others print too: its steps are read once.
+    """
+    made = _scatter(groups) if groups else KINDS[wanted.experiment.header.kind](wanted, found)
     for name, figure in made.items():
         if wanted.quick:
             figure.suptitle(QUICK_LOOK, x=0.99, ha="right", fontsize=8)
@@ -77,9 +80,8 @@ def _courses(wanted: Request, found: Sequence[Line]) -> Pictures:
     return {} if figure is None else {"figure": figure}
 
 
-def _scatter(wanted: Request, found: Sequence[Line]) -> Pictures:
-    groups = list(clouds(wanted, found).items())
-    return {"figure": scatter_panels(groups, "mean cosine to the true gradient", "ACC (%)")} if groups else {}
+def _scatter(groups: Clouds) -> Pictures:
+    return {"figure": scatter_panels(list(groups.items()), "mean cosine to the true gradient", "ACC (%)")}
 
 
 KINDS: dict[Kind, Callable[[Request, Sequence[Line]], Pictures]] = {
@@ -87,6 +89,6 @@ KINDS: dict[Kind, Callable[[Request, Sequence[Line]], Pictures]] = {
     "sweeps": _sweeps,
     "curves": _curves,
     "courses": _courses,
-    "scatter": _scatter,
+    "scatter": _nothing,  # without its points
     "matrices": _matrices,
 }

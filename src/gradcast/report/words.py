@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from gradcast.result import RowResult
+from gradcast.result import IN_PER_CENT, RowResult
 from gradcast.spec import Setting, Spec
 from gradcast.statistics import Interval
 
@@ -15,7 +15,7 @@ MEASURES = [
     ("forgetting", "forgetting", 1.0),
 ]
 ERRORS = {"last_error": "last error (%)", "best_error": "best error (%)"}  # the same where labels are few
-ACCURACIES = ("label_accuracy", "pseudo_accuracy_last_tenth")  # shares in files, per cent in reports
+ACCURACIES = (*IN_PER_CENT, "pseudo_accuracy_last_tenth")  # shares in files, per cent in reports
 DIVISOR = "BWT and FWT divide by T - 1, as defined; result.json also has them divided by T, as published."
 
 SELECTED = (
