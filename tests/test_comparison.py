@@ -80,7 +80,7 @@ def test_rows_that_one_run_lacks_are_named(tmp_path: Path) -> None:
     a = made(tmp_path, BASE | {"predicted": [80.0, 80.0, 80.0], "random": [80.0, 80.0, 80.0]})
     b = made(tmp_path, {"base": [80.0, 81.0, 79.0], "other": [1.0, 1.0, 1.0]}, 'row=[{name="base"}, {name="other"}]')
     found = compare(a, b)
-    assert verdicts(found) == ["base identical"]
+    assert verdicts(found) == ["base identical ACC on every seed"]
     assert found.left_out == [
         f"{a}: left out, since {b} lacks them: predicted, random",
         f"{b}: left out, since {a} lacks them: other",
@@ -118,8 +118,8 @@ def test_several_comparisons_are_corrected(tmp_path: Path) -> None:
 def test_a_run_with_itself_is_identical() -> None:
     directory, results = finished()
     found = compare(directory.path, directory.path)
-    assert verdicts(found) == [f"{result.name} identical" for result in results]
-    assert verdicts(compare(directory.path / "base", directory.path / "base")) == ["base identical"]
+    assert verdicts(found) == [f"{result.name} identical ACC on every seed" for result in results]
+    assert verdicts(compare(directory.path / "base", directory.path / "base")) == ["base identical ACC on every seed"]
 
 
 def test_seeds_are_paired_by_number_and_the_others_named(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_different_streams_are_not_paired(tmp_path: Path, setting: str, message:
 
 def test_an_average_changes_nothing_about_what_is_measured(tmp_path: Path) -> None:
     a, b = made(tmp_path, BASE), made(tmp_path, BASE, "evaluation.average=5")
-    assert verdicts(compare(a, b)) == ["base identical"]
+    assert verdicts(compare(a, b)) == ["base identical ACC on every seed"]
 
 
 def test_a_row_of_another_stream_is_left_out_where_others_can_be_compared(tmp_path: Path) -> None:

@@ -116,8 +116,8 @@ def test_a_verdict_that_does_not_survive_the_correction_is_taken_back() -> None:
         "no measurable effect among 5 comparisons (alone: +1.0 to +5.0 points)",
         strong.verdict,
         "no measurable effect among 5 comparisons (alone: -5.0 to -1.0 points)",
-        "identical",
-        "identical",
+        "identical ACC on every seed",
+        "identical ACC on every seed",
     ]
     assert strong.verdict.startswith("helps by")
     assert [own.shown for own in (weak, strong, loss, same)] == [1, 1, -1, 0]
@@ -132,7 +132,7 @@ def test_a_verdict_that_does_not_survive_the_correction_is_taken_back() -> None:
         ([82.0, 83.1, 81.4], "helps by 1.8 to 2.2 points"),
         ([79.0, 78.9, 77.1], "costs"),
         ([80.5, 80.4, 80.1], "no measurable effect"),
-        ([80.0, 81.0, 79.5], "identical"),
+        ([80.0, 81.0, 79.5], "identical ACC"),
     ],
 )
 def test_verdicts(variant: list[float], verdict: str) -> None:
@@ -151,7 +151,7 @@ def test_one_pair_proves_nothing() -> None:
     assert "proves nothing" in found.verdict
     assert (found.t_test, found.wilcoxon, found.effect_size, found.seeds_needed) == (1.0, 1.0, None, None)
     assert (found.bootstrap.low, found.bootstrap.high) == (-math.inf, math.inf)
-    assert compare([80.0], [80.0]).verdict == "identical"
+    assert compare([80.0], [80.0]).verdict == "identical ACC on every seed"
 
 
 def test_identical_rows_have_nothing_to_detect() -> None:

@@ -29,6 +29,9 @@ class Heard:
     def end(self) -> None:
         self.ended += 1
 
+    def where(self) -> str:
+        return "here"
+
 
 def test_a_tracker_hears_what_the_run_directory_holds(tmp_path: Path) -> None:
     heard = Heard()
@@ -47,23 +50,90 @@ def test_a_tracker_hears_what_the_run_directory_holds(tmp_path: Path) -> None:
             assert accuracy == pytest.approx(result.matrices[place].mean(1), abs=1e-6)
 
 
-def test_weights_and_biases_gets_a_run_for_each_row_and_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[SimpleNamespace] = []
+class Wandb(SimpleNamespace):
+    """As much of the package as is used, with a service that accepts everything or nothing."""
 
-    def init(**options: Any) -> SimpleNamespace:
-        own = SimpleNamespace(options=options, logged=[], finished=False)
+    class Error(Exception):
+        pass
+
+    def __init__(self, mode: str = "online", *, account: bool = True) -> None:
+        super().__init__(Settings=dict, made=[], setup=lambda: SimpleNamespace(settings=SimpleNamespace(mode=mode)))
+        self.account = account
+
+    def login(self) -> None:
+        if not self.account:
+            raise self.Error("No API key configured.")
+
+    def init(self, **options: Any) -> SimpleNamespace:
+        own = SimpleNamespace(options=options, logged=[], axes={}, finished=False)
+        own.id = options["id"] or f"id-{len(self.made)}"
+        own.url = f"https://there/{own.id}"
         own.log = own.logged.append
+        own.define_metric = lambda name, step_metric: own.axes.update({name: step_metric})
         own.finish = lambda: setattr(own, "finished", True)
-        made.append(own)
+        self.made.append(own)
         return own
 
-    monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(init=init))
-    directory, _ = run(small(*SPEC), out=tmp_path, device="cpu", trackers=[WeightsAndBiases()])
-    assert [own.options["name"] for own in made[:2]] == ["base-seed-3", "base-seed-5"]
-    assert {own.options["group"] for own in made} == {directory.path.name}
-    assert made[0].options["config"]["seed"] == 3
-    assert all(own.finished for own in made)
-    assert {"tasks_done", "training_step"} <= {key for line in made[0].logged for key in line}
+
+def test_weights_and_biases_gets_a_run_for_each_row_and_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wandb = Wandb()
+    monkeypatch.setitem(sys.modules, "wandb", wandb)
+    own = WeightsAndBiases()
+    directory, _ = run(small(*SPEC), out=tmp_path, device="cpu", trackers=[own])
+    assert [made.options["name"] for made in wandb.made[:2]] == ["base-seed-3", "base-seed-5"]
+    assert {made.options["group"] for made in wandb.made} == {directory.path.name}
+    assert wandb.made[0].options["config"]["seed"] == 3
+    assert all(made.finished for made in wandb.made)
+    assert wandb.made[0].axes["loss"] == "training_step"
+    assert wandb.made[0].axes["accuracy/mean"] == "tasks_done"
+    assert {"tasks_done", "training_step"} <= {key for line in wandb.made[0].logged for key in line}
+    assert own.where() == f"Weights & Biases: https://there/{wandb.made[-1].id}"
+
+
+def test_weights_and_biases_goes_on_with_a_run_that_was_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wandb = Wandb()
+    monkeypatch.setitem(sys.modules, "wandb", wandb)
+    for step in (0, 1):
+        own = WeightsAndBiases()
+        own.begin(tmp_path, {})
+        own.scalars("base", 5, step, {"loss": 1.0})
+        own.end()
+    first, second = wandb.made
+    assert (first.options["id"], first.options["resume"]) == (None, None)
+    assert (second.options["id"], second.options["resume"]) == (first.id, "allow")
+
+
+def test_an_account_is_asked_for_before_anything_is_trained_unless_nothing_is_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "wandb", Wandb(account=False))
+    with pytest.raises(
+        GradcastError, match=r"takes no numbers \(No API key configured\.\); log in with 'wandb login', or"
+    ):
+        tracker("wandb")
+    monkeypatch.setitem(sys.modules, "wandb", Wandb("offline", account=False))
+    offline = tracker("wandb")
+    offline.begin(tmp_path, {})
+    assert offline.where() == f"Weights & Biases: not sent yet; wandb sync {tmp_path}/wandb/offline-run-*"
+    monkeypatch.setitem(sys.modules, "wandb", Wandb("disabled", account=False))
+    assert tracker("wandb").where() == "Weights & Biases: WANDB_MODE is disabled, nothing is kept"
+
+
+def test_the_package_itself_takes_our_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("wandb", reason="pip install 'gradcast[wandb]' to run this")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    for step in (0, 1):
+        own = WeightsAndBiases()
+        own.begin(tmp_path, {"base": {"learner": {"name": "gem"}}})
+        own.scalars("base", 5, step, {"loss": 1.0})
+        own.scalars("base", 5, step, {"accuracy/mean": 0.5})
+        own.end()
+    name = (tmp_path / "base" / "seed-5" / "wandb-id").read_text(encoding="utf-8").strip()
+    folders = [path.name for path in (tmp_path / "wandb").glob("offline-run-*")]
+    assert folders
+    assert all(name in folder for folder in folders)
 
 
 @pytest.fixture

@@ -86,7 +86,7 @@ def compare(variant: Sequence[float], base: Sequence[float]) -> Paired:
         wilcoxon=wilcoxon,
         effect_size=size,
         seeds_needed=seeds_needed(size),
-        verdict=_verdict(found) if differences.any() else "identical",
+        verdict=_verdict(found) if differences.any() else "identical ACC on every seed",
     )
 
 

@@ -60,7 +60,9 @@ def test_verdict_first_then_the_numbers_within_eighty_columns() -> None:
 def test_one_comparison_is_not_corrected_and_a_row_with_itself_is_identical() -> None:
     place = str(finished()[0].path / "base")
     lines = command(place, place)
-    assert " ".join(lines.split()).startswith(f"{place} against {place}: identical difference 0.00 ± 0.00 points")
+    assert " ".join(lines.split()).startswith(
+        f"{place} against {place}: identical ACC on every seed difference 0.00 ± 0.00 points"
+    )
     assert "corrected" not in lines
     assert "seeds needed" not in lines
 

@@ -10,13 +10,22 @@ from rich.table import Table
 
 from gradcast import specfile
 from gradcast.advice import advice
-from gradcast.checkpoint.keeper import OnNan, Safety, Start
+from gradcast.checkpoint.keeper import Safety, Start
 from gradcast.commands.options import (
+    CheckpointMinutesOption,
+    CheckpointStepsOption,
     DataOption,
+    DeterministicOption,
     DeviceOption,
+    FreshOption,
     JsonOption,
+    LogOption,
+    OnNanOption,
     OutOption,
+    ResumeOption,
+    SeedsOption,
     SetOption,
+    ShowOption,
     ThreadsOption,
     data_folder,
 )
@@ -27,7 +36,7 @@ from gradcast.result import RowResult
 from gradcast.run import run as run_spec
 from gradcast.spec import Spec
 from gradcast.store import RunDirectory, to_json
-from gradcast.trackers import Tracker, tracker
+from gradcast.trackers import tracker
 
 
 def run(
@@ -35,28 +44,20 @@ def run(
         str, typer.Argument(metavar="PRESET|SPEC.toml", help="a preset (see [bold]gradcast presets[/]) or a file")
     ] = "digits",
     settings: SetOption = None,
-    seeds: Annotated[int | None, typer.Option(min=1, help="train seeds 0 to N-1, together")] = None,
+    seeds: SeedsOption = None,
     data: DataOption = None,
     out: OutOption = Path("runs"),
     device: DeviceOption = "auto",
     threads: ThreadsOption = None,
-    log: Annotated[
-        list[str] | None, typer.Option("--log", help="tensorboard or wandb: send the numbers there as well")
-    ] = None,
-    checkpoint_minutes: Annotated[
-        float, typer.Option(min=0, help="minutes between checkpoints; 0: only at the end of every task")
-    ] = 10.0,
-    checkpoint_steps: Annotated[int | None, typer.Option(min=1, help="steps between checkpoints")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="go on with an unfinished run, or fail")] = False,
-    fresh: Annotated[bool, typer.Option("--fresh", help="start unfinished rows over")] = False,
-    on_nan: Annotated[
-        OnNan, typer.Option(help="a step whose loss or weights are not finite: end the run, or undo the step, count it")
-    ] = "stop",
-    deterministic: Annotated[
-        bool, typer.Option("--deterministic", help="the same bits every time, at one thread's speed")
-    ] = False,
+    log: LogOption = None,
+    checkpoint_minutes: CheckpointMinutesOption = 10.0,
+    checkpoint_steps: CheckpointStepsOption = None,
+    resume: ResumeOption = False,
+    fresh: FreshOption = False,
+    on_nan: OnNanOption = "stop",
+    deterministic: DeterministicOption = False,
     json: JsonOption = False,
-    show: Annotated[bool, typer.Option("--show", help="print the complete specification and train nothing")] = False,
+    show: ShowOption = False,
 ) -> None:
     """Train every row of a specification over paired seeds and say whether unlabelled data helped.
 
@@ -69,18 +70,16 @@ def run(
         show_specification(spec, json=json)
         return
     safety = Safety(checkpoint_minutes, checkpoint_steps, begin(resume=resume, fresh=fresh), on_nan)
-    if deterministic:
-        be_deterministic(threads)
-    trackers = [tracker(name) for name in log or []]
     train(
         spec,
         safety,
         data=data,
         out=out,
         device=device,
-        threads=1 if deterministic else threads,
+        threads=threads,
+        deterministic=deterministic,
+        log=log or [],
         json=json,
-        trackers=trackers,
     )
 
 
@@ -106,17 +105,23 @@ def train(
     out: Path,
     device: str,
     threads: int | None,
+    deterministic: bool,
+    log: Sequence[str],
     json: bool,
-    trackers: Sequence[Tracker] = (),
 ) -> None:
     """Train what is missing under a person's eyes, and print the result."""
-    use_threads(threads)
+    if deterministic:
+        be_deterministic(threads)
+    trackers = [tracker(name) for name in log]
+    use_threads(1 if deterministic else threads)
     keep_freed_memory()
     with ProgressDisplay(Console(stderr=True)) as display:
         directory, results = run_spec(
             spec, out=out, data=data_folder(data), device=device, display=display, trackers=trackers, safety=safety
         )
     _print(directory, results, json=json)
+    for own in trackers:
+        typer.echo(own.where(), err=json)
 
 
 def presets() -> None:

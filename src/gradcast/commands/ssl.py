@@ -8,7 +8,23 @@ import typer
 
 from gradcast import specfile
 from gradcast.checkpoint.keeper import Safety
-from gradcast.commands.options import DataOption, DeviceOption, JsonOption, OutOption, SetOption, ThreadsOption
+from gradcast.commands.options import (
+    CheckpointMinutesOption,
+    CheckpointStepsOption,
+    DataOption,
+    DeterministicOption,
+    DeviceOption,
+    FreshOption,
+    JsonOption,
+    LogOption,
+    OnNanOption,
+    OutOption,
+    ResumeOption,
+    SeedsOption,
+    SetOption,
+    ShowOption,
+    ThreadsOption,
+)
 from gradcast.commands.run import begin, show_specification, train
 from gradcast.errors import GradcastError
 from gradcast.spec import Spec
@@ -21,7 +37,7 @@ def ssl(
         str, typer.Argument(metavar="PRESET|SPEC.toml", help="a preset or a file with a table [bold]semi[/]")
     ] = "digits-100",
     settings: SetOption = None,
-    seeds: Annotated[int | None, typer.Option(min=1, help="train seeds 0 to N-1, together")] = None,
+    seeds: SeedsOption = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="the same course in a hundredth of the steps or 100, two seeds: a look")
     ] = False,
@@ -32,10 +48,15 @@ def ssl(
     out: OutOption = Path("runs"),
     device: DeviceOption = "auto",
     threads: ThreadsOption = None,
-    resume: Annotated[bool, typer.Option("--resume", help="go on with an unfinished run, or fail")] = False,
-    fresh: Annotated[bool, typer.Option("--fresh", help="start unfinished rows over")] = False,
+    log: LogOption = None,
+    checkpoint_minutes: CheckpointMinutesOption = 10.0,
+    checkpoint_steps: CheckpointStepsOption = None,
+    resume: ResumeOption = False,
+    fresh: FreshOption = False,
+    on_nan: OnNanOption = "stop",
+    deterministic: DeterministicOption = False,
     json: JsonOption = False,
-    show: Annotated[bool, typer.Option("--show", help="print the complete specification and train nothing")] = False,
+    show: ShowOption = False,
 ) -> None:
     """Learn one task from few labels and many images without, and say which method helped.
 
@@ -57,8 +78,18 @@ def ssl(
     if show:
         show_specification(spec, json=json)
         return
-    safety = Safety(start=begin(resume=resume, fresh=fresh))
-    train(spec, safety, data=data, out=out, device=device, threads=threads, json=json)
+    safety = Safety(checkpoint_minutes, checkpoint_steps, begin(resume=resume, fresh=fresh), on_nan)
+    train(
+        spec,
+        safety,
+        data=data,
+        out=out,
+        device=device,
+        threads=threads,
+        deterministic=deterministic,
+        log=log or [],
+        json=json,
+    )
 
 
 def shortened(spec: Spec) -> Spec:
