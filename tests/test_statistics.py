@@ -161,13 +161,20 @@ def test_identical_rows_have_nothing_to_detect() -> None:
 
 
 @pytest.mark.parametrize("gain", [1.0, 0.01])  # 80.01 - 80 and 81.01 - 81 differ by rounding
-def test_a_constant_difference_is_certain(gain: float) -> None:
+def test_a_constant_difference_is_no_proof_before_its_sign_is_one(gain: float) -> None:
     base = [80.0, 81.0, 79.3]
-    found = compare([value + gain for value in base], base)
-    assert found.t_test == 0
-    assert (found.effect_size, found.seeds_needed) == (math.inf, 2)
-    assert compare(base, [value + gain for value in base]).effect_size == -math.inf
-    assert found.verdict == f"helps by {gain} to {gain} points"
+    few = compare([value + gain for value in base], base)
+    assert few.t_test == few.wilcoxon == 0.25  # three signs: 2 / 2**3
+    assert (few.effect_size, few.seeds_needed) == (None, None)
+    assert few.verdict == f"no measurable effect (+{gain:.2f} points on each of 3 seeds: run more)"
+    loss = compare(base, [value + gain for value in base])
+    assert loss.verdict == f"no measurable effect (-{gain:.2f} points on each of 3 seeds: run more)"
+    many = compare([value + gain for value in base * 2], base * 2)
+    assert many.t_test == many.wilcoxon == 2 / 2**6
+    assert many.verdict == f"helps by {gain} to {gain} points"
+    together = correct([many, compare(base, base)])
+    assert together[0].t_test_holm == pytest.approx(2 * 2 / 2**6)
+    assert together[0].shown == 0
 
 
 def test_a_tiny_effect_is_not_rounded_to_zero() -> None:

@@ -145,10 +145,11 @@ class Setting(Table):
         if isinstance(self.signal, PredictedSpec) and self.signal.tau == "per_sample":
             samples = self.stream.samples
             short = samples == "all" or round(self.stream.ratio * samples) % self.stream.batch != 0
-            if self.policy.batch != self.stream.batch or short:
+            if self.policy.batch != self.stream.batch or (short and self.semi is None):
+                whole = ", and stream.samples to a multiple of it" if self.semi is None else ""
                 raise ValueError(
                     "signal.tau = 'per_sample' pairs labelled and unlabelled images: "
-                    "set policy.batch equal to stream.batch, and stream.samples to a multiple of it"
+                    f"set policy.batch equal to stream.batch{whole}"
                 )
         return self
 

@@ -74,11 +74,12 @@ def test_one_seed_shows_a_difference_and_nothing_that_needs_more() -> None:
 
 
 def test_a_certain_difference_and_what_was_left_out() -> None:
-    lines = shown([81.0, 82.0], [80.0, 81.0], "runs/[bold]: seeds left out", "another")
+    lines = shown([81.001, 82.0], [80.0, 81.0], "runs/[bold]: seeds left out", "another")
     assert "  p (t test)     below 0.001" in lines
-    assert "  effect size    inf" in lines
+    assert "  effect size    1414.92" in lines  # 1.0005 over 0.001 / sqrt(2)
     assert "  seeds needed   2, to find such a difference four times in five" in lines
     assert lines[-2:] == ["note: runs/[bold]: seeds left out", "note: another"]
+    assert "  effect size    not known, the seeds differ by the same" in shown([81.0, 82.0], [80.0, 81.0])
 
 
 def test_json_holds_every_number() -> None:

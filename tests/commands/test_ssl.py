@@ -81,8 +81,13 @@ def test_show_quick_other_steps_and_what_has_no_such_table(tmp_path: Path) -> No
         assert line in tenth
     both = cli("ssl", "digits-100", "--steps", "40", "--quick", cwd=tmp_path)
     assert (both.returncode, "leave it or --steps out" in both.stderr) == (2, True)
-    twice = cli("ssl", "digits-100", "--steps", "40", "--set", "semi.steps=50", cwd=tmp_path)
-    assert (twice.returncode, "leave it out, or --quick and --steps" in twice.stderr) == (2, True)
+    for own in ("semi.steps=50", "semi.test_every=5", "row.mg.semi.warm_up=2"):
+        twice = cli("ssl", "digits-100", "--steps", "40", "--set", own, cwd=tmp_path)
+        sentence = f"{own.partition('=')[0]} is part of the course that --quick and --steps set; leave it or them out"
+        assert (twice.returncode, sentence in twice.stderr) == (2, True)
+    fewer = called("ssl", "--quick", "--set", "semi.labels=50", "--set", "seeds=[5, 6]", "--show", cwd=tmp_path).stdout
+    assert "labels = 50" in fewer
+    assert "seeds = [5, 6]" in fewer
     neither = cli("ssl", "--show", "--json", cwd=tmp_path)
     assert (neither.returncode, "leave one of them out" in neither.stderr) == (2, True)
     wrong = cli("ssl", "digits", cwd=tmp_path)

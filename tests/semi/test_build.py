@@ -1,8 +1,10 @@
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from gradcast import build
 from gradcast.checkpoint.keeper import Safety
@@ -34,11 +36,17 @@ from tests.test_build import SHELF
 PLACE = Place(CPU, torch.float32)
 
 
-def made(row: str, *changes: str, preset: str = "digits-100", source: Source | None = None) -> SemiLoop:
+def made(
+    row: str,
+    *changes: str,
+    preset: str = "digits-100",
+    source: Source | None = None,
+    seeds: Sequence[int] = (3, 8),
+) -> SemiLoop:
     setting = next(own.setting for own in load(preset, changes).rows if own.name == row)
     stream = build.stream(setting.stream, SHELF, source)
     tests = Evaluator([stream.test(0)], stream.scale, drop_last=False, device=CPU, dtype=torch.float32)
-    return loop(setting, stream, tests, [3, 8], PLACE)
+    return loop(setting, stream, tests, list(seeds), PLACE)
 
 
 def kinds(own: SemiLoop) -> list[type]:
@@ -97,6 +105,26 @@ def test_every_learner_takes_every_signal(learner: str, signal: str) -> None:
     before = own.step.model.theta.clone()
     assert bool(own.step(*own.supply.next())["finite"].all())
     assert not torch.equal(own.step.model.theta, before)
+
+
+@pytest.mark.parametrize("tau", ["batch", "per_sample"])
+@pytest.mark.parametrize("objective", ["meta", "meta-exact", "fitness"])
+@pytest.mark.parametrize("rate", ["learner", 0.001])
+def test_h_may_learn_by_adam_each_seed_as_if_alone(tau: str, objective: str, rate: str | float) -> None:
+    changes = {"optimizer": "adam", "tau": tau, "objective": objective, "lr": rate}
+    settings = [f"row.mg-predicted.signal.{key}={value}" for key, value in changes.items()]
+    weights = []
+    for seeds in ([3, 8], [8]):
+        own = made("mg-predicted", *settings, seeds=seeds)
+        before = h_of(own)
+        assert bool(own.step(*own.supply.next())["finite"].all())
+        weights.append((h_of(own) - before)[-1])
+    assert bool(weights[0].any())
+    assert torch.allclose(*weights, rtol=1e-3, atol=1e-6)
+
+
+def h_of(own: SemiLoop) -> Tensor:
+    return next(state["learner.weights.0"].clone() for part in own.step.parts if (state := part.state()))
 
 
 def test_mix_up_may_be_left_out() -> None:

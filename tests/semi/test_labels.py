@@ -30,6 +30,13 @@ def test_what_cannot_be_shared_out_goes_to_classes_that_are_drawn() -> None:
     assert {each.index(5) for each in counts} == {0, 1, 2}
 
 
+def test_what_is_too_much_for_some_seed_is_too_much_for_every_seed() -> None:
+    for seed in range(5):  # 31 labels are ten or eleven of each, and only the first class has eleven
+        with pytest.raises(GradcastError, match="class 'b' has 10 training images and 11 are to be labelled"):
+            choose_labelled(Y, 31, seed, classes=CLASSES)
+    assert len(choose_labelled(Y, 30, 0, classes=CLASSES)) == 30
+
+
 def test_the_published_numbers_fit_the_digits() -> None:
     y, classes = source().train.y, source().classes
     found = choose_labelled(y, 100, 7788, classes=classes)

@@ -15,7 +15,10 @@ def test_the_defaults_are_the_published_course() -> None:
 def test_a_quick_look_is_the_same_course_with_few_tests() -> None:
     short = SemiSpec(labels=1000).within(4000)
     assert short == SemiSpec(labels=1000, steps=4000, warm_up=40, milestones=[3000, 3500], ramp=40, test_every=200)
-    assert SemiSpec(labels=1000).within(40_000).test_every == 2000
+    every = {steps: SemiSpec(labels=1000).within(steps).test_every for steps in (400_000, 40_000, 100, 10, 800_000)}
+    assert every == {400_000: 400, 40_000: 400, 100: 5, 10: 1, 800_000: 800}
+    few = SemiSpec(labels=100, steps=600, warm_up=6, milestones=[450], ramp=6, test_every=60)
+    assert [few.within(steps).test_every for steps in (600, 300, 60)] == [60, 30, 6]
 
 
 @pytest.mark.parametrize(

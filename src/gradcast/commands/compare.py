@@ -50,14 +50,17 @@ def print_comparisons(console: Console, comparisons: Comparisons) -> None:
 
 def _lines(paired: Paired, *, several: bool) -> list[tuple[str, str]]:
     difference, bootstrap = number(paired.difference, digits=2), paired.bootstrap
-    if paired.effect_size is None:
+    if paired.difference.seeds == 1:
         return [("difference", f"{difference} points on one seed")]
     lines = [
         ("difference", f"{difference} points over {paired.difference.seeds} seeds"),
         ("bootstrap", f"{bootstrap.low:.2f} to {bootstrap.high:.2f} points"),
         ("p (t test)", _p(paired.t_test, paired.t_test_holm if several else None)),
         ("p (Wilcoxon)", _p(paired.wilcoxon, paired.wilcoxon_holm if several else None)),
-        ("effect size", f"{paired.effect_size:.2f}"),
+        (
+            "effect size",
+            "not known, the seeds differ by the same" if (size := paired.effect_size) is None else f"{size:.2f}",
+        ),
     ]
     if paired.seeds_needed is not None:
         lines.append(("seeds needed", f"{paired.seeds_needed}, to find such a difference four times in five"))

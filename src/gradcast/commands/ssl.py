@@ -1,5 +1,6 @@
 """``gradcast ssl``: one task, few labels."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -29,6 +30,7 @@ from gradcast.commands.run import begin, show_specification, train
 from gradcast.errors import GradcastError
 from gradcast.spec import Spec
 
+COURSE = "steps|warm_up|milestones|ramp|test_every"  # what is counted in steps
 QUICK, QUICK_STEPS, QUICK_SEEDS = 100, 100, 2  # a hundredth of the steps, but no fewer than that
 
 
@@ -42,7 +44,7 @@ def ssl(
         bool, typer.Option("--quick", help="the same course in a hundredth of the steps or 100, two seeds: a look")
     ] = False,
     steps: Annotated[
-        int | None, typer.Option(min=1, help="the same course in so many steps: warm-up, ramp and drops move with them")
+        int | None, typer.Option(min=1, help="the same course in so many steps: warm-up, ramp, drops and tests move")
     ] = None,
     data: DataOption = None,
     out: OutOption = Path("runs"),
@@ -64,9 +66,11 @@ def ssl(
     """
     if quick and steps:
         raise GradcastError("--quick has a number of steps of its own; leave it or --steps out")
-    if (quick or steps) and any(setting.partition("=")[0].strip() == "semi.steps" for setting in settings or []):
-        raise GradcastError("--set semi.steps says how many steps there are; leave it out, or --quick and --steps")
-    count = seeds or (QUICK_SEEDS if quick else None)
+    keys = [setting.partition("=")[0].strip() for setting in settings or []]
+    own = next((key for key in keys if re.fullmatch(rf"(row\..+\.)?semi\.({COURSE})", key)), None)
+    if (quick or steps) and own:
+        raise GradcastError(f"{own} is part of the course that --quick and --steps set; leave it or them out")
+    count = seeds or (QUICK_SEEDS if quick and "seeds" not in keys else None)
     chosen = [*(settings or []), *([f"seeds={list(range(count))}"] if count else [])]
     spec = specfile.load(what, chosen)
     if any(row.setting.semi is None for row in spec.rows):

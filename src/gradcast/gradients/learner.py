@@ -149,7 +149,7 @@ class GradientLearner(nn.Module):
         self.optimizer.zero_grad()
         loss.backward()
         for group in self.optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate.flatten()[0] if isinstance(rate, Tensor) else rate  # seeds share it wherever Adam may be
             group["capturable"] = loss.is_cuda  # the counter then lives on the GPU, where a graph can replay it
         self.optimizer.step()
 

@@ -26,15 +26,15 @@ def choose_labelled(
         )
     own = numpy_generator(seed, "labels")
     each, more = divmod(count, len(classes))
-    favoured = set(own.permutation(len(classes))[:more].tolist())
+    favoured, most = set(own.permutation(len(classes))[:more].tolist()), each + (more > 0)
     chosen = []
     for label, name in enumerate(classes):
-        places, wanted = own.permutation(np.flatnonzero(y == label)), each + (label in favoured)
-        if len(places) < wanted:
+        places = own.permutation(np.flatnonzero(y == label))
+        if len(places) < most:  # what suffices for one seed suffices for all
             raise GradcastError(
-                f"class {name!r} has {len(places)} training images and {wanted} are to be labelled; lower semi.labels"
+                f"class {name!r} has {len(places)} training images and {most} are to be labelled; lower semi.labels"
             )
-        chosen.append(places[:wanted])
+        chosen.append(places[: each + (label in favoured)])
     return np.sort(np.concatenate(chosen))
 
 

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from gradcast.core import Metrics
 from gradcast.gradients.learner import GradientLearner
+from gradcast.gradients.movement import Movement
 from gradcast.gradients.sgd import along
 from gradcast.semi.core import Moment, Part
 from gradcast.signals.excursion import Excursion, explore, labelled_pass
@@ -24,6 +25,7 @@ class MetaFitness(Part):
 
     def __init__(self, learner: GradientLearner, *, exact: bool = False) -> None:
         self.learner, self.exact = learner, exact
+        self.movement = Movement(learner)
 
     def state(self) -> dict[str, Tensor]:
         """The weights of h."""
@@ -35,7 +37,7 @@ class MetaFitness(Part):
         seen = self._after_the_step(moment) if self.exact else moment.excursion
         derivative = seen.derivative()
         change = self.learner.follow(seen.here, -along(moment.lr, derivative) * derivative, eta=moment.lr)
-        return {"tau": tau, "gain": -change}
+        return {"tau": tau, "gain": -change, "movement": self.movement()}
 
     def slopes(self, moment: Moment, z: Float[Tensor, "r u c"]) -> tuple[Float[Tensor, "r u c"], Metrics]:
         """Its predictions, whole from the first step on."""

@@ -6,7 +6,7 @@ from gradcast.errors import GradcastError
 from gradcast.semi.schedule import Schedule
 from gradcast.tables import Natural, Positive, Rate, Table
 
-TESTS = 20  # of another number of steps, at most
+TESTS = 20  # a shorter course has so many at least, if the whole one has
 
 
 class SemiSpec(Table):
@@ -41,7 +41,7 @@ class SemiSpec(Table):
         return Schedule(self.steps, lr, self.warm_up, tuple(self.milestones), self.factor, self.ramp, self.test_every)
 
     def within(self, steps: int) -> "SemiSpec":
-        """The same course in another number of steps, with few tests."""
+        """The same course in another number of steps; tests are as many, but no nearer together if twenty remain."""
         short = self.schedule(1.0).within(steps)
         return self.model_copy(
             update={
@@ -49,6 +49,6 @@ class SemiSpec(Table):
                 "warm_up": short.warm_up,
                 "milestones": list(short.milestones),
                 "ramp": short.ramp,
-                "test_every": max(short.test_every, steps // TESTS, 1),
+                "test_every": max(short.test_every, min(self.test_every, steps // TESTS)),
             }
         )

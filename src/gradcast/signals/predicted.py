@@ -2,12 +2,12 @@
 
 from typing import ClassVar, Literal
 
-import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from gradcast.core import Labelled, LogitSignal, Metrics, Unlabelled
 from gradcast.gradients.learner import GradientLearner
+from gradcast.gradients.movement import Movement
 from gradcast.replicas import Replicas
 
 Directions = Literal["learned", "frozen"]  # h as published; h as it was initialised, a control
@@ -20,7 +20,7 @@ class Predicted(LogitSignal):
 
     def __init__(self, learner: GradientLearner, *, directions: Directions = "learned") -> None:
         self.learner, self.directions = learner, directions
-        self.initial = [p.detach().clone() for p in learner.parameters()]
+        self.movement = Movement(learner)
 
     def state(self) -> dict[str, Tensor]:
         """The weights of h."""
@@ -48,11 +48,3 @@ class Predicted(LogitSignal):
     ) -> tuple[Float[Tensor, "r u c"], Metrics]:
         """``gbar_j``; the weights' gradient is ``sum_j (dz_j/dtheta)' gbar_j`` over images j: a sum, not a mean."""
         return self.learner.predict(z), {}
-
-    @torch.no_grad()
-    def movement(self) -> Float[Tensor, " r"]:
-        """How far h has moved from its initialisation, relative to its length there."""
-        pairs = list(zip(self.learner.parameters(), self.initial, strict=True))
-        moved = sum((now - then).flatten(1).square().sum(1) for now, then in pairs)
-        length = sum(then.flatten(1).square().sum(1) for _, then in pairs)
-        return (torch.as_tensor(moved) / torch.as_tensor(length)).sqrt()
