@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float, Int
 
+from gradcast.errors import GradcastError
 from gradcast.measures import Measures, measure
 from gradcast.semi.history import history, when_tested
 from gradcast.signals.named import NoSignalSpec
@@ -92,11 +93,14 @@ class RowResult:
         return replace(self, paired=paired, added=added)
 
 
-def read(directory: RunDirectory, *, rows: Container[str] | None = None, steps: bool = True) -> list[RowResult]:
+def read(
+    directory: RunDirectory, *, rows: Container[str] | None = None, steps: bool = True, lenient: bool = False
+) -> list[RowResult]:
     """All finished rows (or those named), in the order of the specification; each is compared with the first.
 
     A verdict says what is left after Holm's correction for the number of comparisons. Without ``steps`` only the
-    accuracies are read: no diagnostics and courses, and a hundredth of the time.
+    accuracies are read: no diagnostics and courses, and a hundredth of the time. ``lenient`` does without steps that
+    are damaged.
     """
     spec = directory.spec
     results: list[RowResult] = []
@@ -106,7 +110,7 @@ def read(directory: RunDirectory, *, rows: Container[str] | None = None, steps: 
         tasks = row.setting.stream.tasks
         matrices = np.stack([directory.accuracy(row.name, seed, tasks) for seed in spec.seeds])
         measures = [measure(matrix) for matrix in matrices]
-        lines = [directory.metrics(row.name, seed, tasks) for seed in spec.seeds] if steps else []
+        lines = [logged(directory, row, seed, lenient=lenient)[0] for seed in spec.seeds] if steps else []
         logs = [errors(own, matrix) | diagnose(own) for own, matrix in zip(lines, matrices, strict=steps)]
         names = list(dict.fromkeys(name for log in logs for name in log))  # a seed may have drawn no unlabelled batch
         diagnostics = {name: interval([log[name] for log in logs if name in log]) for name in names}
@@ -122,6 +126,19 @@ def read(directory: RunDirectory, *, rows: Container[str] | None = None, steps: 
         )
     corrected = iter(correct([own for result in results for own in result.comparisons]))
     return [result.corrected(corrected) for result in results]
+
+
+def logged(directory: RunDirectory, row: Row, seed: int, *, lenient: bool = False) -> tuple[list[Line], str]:
+    """The steps of a finished row and seed; damaged ones may be none, with a sentence, where accuracies stand alone.
+
+    With few labels they do not: the best error is one of the steps'.
+    """
+    try:
+        return directory.metrics(row.name, seed, row.setting.stream.tasks), ""
+    except GradcastError as error:
+        if not lenient or row.setting.semi is not None:
+            raise
+        return [], f"What training told of seed {seed} of {row.label!r} is missing, its accuracies are not: {error}"
 
 
 def _without_signal(spec: Spec, row: Row, results: Sequence[RowResult]) -> RowResult | None:

@@ -15,13 +15,13 @@ def test_the_page_lies_in_the_directory_and_damage_is_told(tmp_path: Path) -> No
     run = copy_of_run(tmp_path / "digits-1")
     (run.seed("random", 0) / "metrics.jsonl").write_text("[/x]")
     done = CliRunner().invoke(app, [str(run.path)], env={"COLUMNS": "80"})
-    assert done.exit_code == 0, done.output
+    assert done.exit_code == 2, done.output
     page = (run.path / "report.html").read_text()
     assert done.stdout.startswith(f"Report: {run.path / 'report.html'} (0.")
     assert (run.path / "report-files" / "digits-1" / "results.csv").is_file()
     (warning,) = done.stderr.splitlines()
-    assert warning.startswith("warning: The row 'GEM + random directions' is left out: ")
-    assert "GEM + random directions&#x27; is left out: " in page
+    assert warning.startswith("warning: What training told of seed 0 of 'GEM + random directions' is missing, its ")
+    assert "GEM + random directions&#x27; is missing, its accuracies are not: " in page
 
 
 def test_another_place(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ import pytest
 from gradcast.errors import GradcastError
 from gradcast.report.read import find, read_run, read_runs
 from gradcast.result import course, read
+from gradcast.run import run as train
+from gradcast.specfile import load
 from tests.report.copies import copy_of_run, unfinish, with_portrait
 from tests.runs import finished
 
@@ -64,8 +66,6 @@ def test_unfinished_rows_say_how_far_they_are(tmp_path: Path) -> None:
         ("predicted/seed-1/accuracy.csv", "tasks_done,task_0\n0,x\n", "accuracy.csv cannot be read"),
         ("predicted/seed-1/accuracy.csv", "tasks_done,task_0\n0,0.1\n1,0.5\n", "1 tasks where the specification"),
         ("predicted/seed-0/accuracy.csv", "", "accuracy.csv cannot be read"),
-        ("predicted/seed-2/metrics.jsonl", "{", "metrics.jsonl cannot be read"),
-        ("predicted/seed-2/metrics.jsonl", '{"loss": 1.0, "task": 9}\n', "a step without a known task"),
     ],
 )
 def test_a_damaged_row_is_left_out_with_a_sentence(tmp_path: Path, file: str, content: str, said: str) -> None:
@@ -76,6 +76,31 @@ def test_a_damaged_row_is_left_out_with_a_sentence(tmp_path: Path, file: str, co
     (sentence,) = run.damage
     assert sentence.startswith("The row 'GEM + predicted gradients' is left out: ")
     assert said in sentence
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [("{", "metrics.jsonl cannot be read"), ('{"loss": 1.0, "task": 9}\n', "a step without a known task")],
+)
+def test_accuracies_stand_without_the_steps_of_one_seed(tmp_path: Path, content: str, said: str) -> None:
+    directory = copy_of_run(tmp_path / "a")
+    whole = read_run(directory.path)
+    (directory.seed("predicted", 2) / "metrics.jsonl").write_text(content)
+    run = read_run(directory.path)
+    (sentence,) = run.damage
+    assert sentence.startswith("What training told of seed 2 of 'GEM + predicted gradients' is missing, its accuracies")
+    assert said in sentence
+    assert [own.paired for own in run.results] == [own.paired for own in whole.results]
+    assert run.results[1].diagnostics["training_loss"].seeds == 2
+    assert np.isnan(run.rows[1].curves["loss"]).all(1).tolist() == [False, False, True]
+
+
+def test_the_best_error_of_few_labels_does_not(tmp_path: Path) -> None:
+    spec = load("digits-100", ["seeds=[0]", "semi.steps=4", "semi.milestones=[]", "semi.test_every=2"])
+    directory, _ = train(spec.model_copy(update={"rows": spec.rows[:1]}), out=tmp_path, device="cpu")
+    (directory.seed("supervised", 0) / "metrics.jsonl").write_text("{")
+    (sentence,) = read_run(directory.path).damage
+    assert sentence.startswith("The row 'labels alone' is left out: ")
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"time": 3}', "\xff"])

@@ -129,15 +129,15 @@ def read_run(path: Path, before: Run | None = None) -> Run:
         except GradcastError as error:
             left_out.append(f"The row {row.label!r} is left out: {error}")
     sound = {row.name for row in rows if row.finished}
-    results = before.results if before and known.keys() == sound else result.read(directory, rows=sound)
+    results = before.results if before and known.keys() == sound else result.read(directory, rows=sound, lenient=True)
     return Run(path, spec, text, rows, results, left_out)
 
 
 def _row(directory: RunDirectory, spec: Spec, place: int, row: Row) -> RowState:
-    tasks, finished = row.setting.stream.tasks, directory.finished(row.name)
+    tasks, finished, flaws = row.setting.stream.tasks, directory.finished(row.name), list[str]()
     if finished:
         matrices = [directory.accuracy(row.name, seed, tasks) for seed in spec.seeds]
-        metrics: Iterator[list[Line]] = (directory.metrics(row.name, seed, tasks) for seed in spec.seeds)
+        metrics = _logs(directory, spec, row, flaws)
         done = [tasks] * len(spec.seeds)
     else:
         places = [directory.seed(row.name, seed) for seed in spec.seeds]
@@ -150,9 +150,17 @@ def _row(directory: RunDirectory, spec: Spec, place: int, row: Row) -> RowState:
         curves["accuracy"] = accuracy
     text, time, flaw = _environment(directory.path / row.name / "env.json") if finished else ("", {}, "")
     portrait, damage = _portrait(directory, row.name, spec.seeds[0]) if finished else (None, "")
-    flaw = " ".join(filter(None, (flaw, damage)))
+    flaw = " ".join(filter(None, (*flaws, flaw, damage)))
     tests = None if semi is None else when_tested(semi)
     return RowState(row.name, row.label, place, finished, done, tasks, curves, text, time, flaw, tests, portrait)
+
+
+def _logs(directory: RunDirectory, spec: Spec, row: Row, flaws: list[str]) -> Iterator[list[Line]]:
+    """One seed's steps at a time, for they are many; what is wrong with them goes to ``flaws``."""
+    for seed in spec.seeds:
+        lines, flaw = result.logged(directory, row, seed, lenient=True)
+        flaws += [flaw] * bool(flaw)
+        yield lines
 
 
 def _portrait(directory: RunDirectory, row: str, seed: int) -> tuple[Portrait | None, str]:
