@@ -50,7 +50,8 @@ def test_verdict_first_then_the_numbers_within_eighty_columns() -> None:
         assert block[0].startswith(result.label)
         numbers = dict(re.split(r"\s{3,}", line.strip()) for line in block if line.startswith("  "))
         assert numbers["difference"] == f"{number(result.paired.difference, digits=2)} points over 3 seeds"
-        assert numbers["bootstrap"] == f"{result.paired.bootstrap.low:.2f} to {result.paired.bootstrap.high:.2f} points"
+        low, high = result.paired.bootstrap.low, result.paired.bootstrap.high
+        assert numbers["bootstrap"] == f"{low:.2f} to {high:.2f} points, too narrow with so few seeds"
         assert re.fullmatch(rf"{result.paired.t_test:.3f}, corrected \d\.\d{{3}}", numbers["p (t test)"])
         assert re.fullmatch(rf"{result.paired.wilcoxon:.3f}, corrected \d\.\d{{3}}", numbers["p (Wilcoxon)"])
         assert numbers["effect size"] == f"{result.paired.effect_size:.2f}"

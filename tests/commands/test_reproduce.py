@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from gradcast.commands.reproduce import standing
 from gradcast.experiments.experiment import names
 from tests.commands.process import ALONE, called
-from tests.experiments.scene import trained, wanted
+from tests.experiments.scene import TEXT, experiment, trained, wanted
 
 
 def test_list_shows_every_table_and_figure_with_its_state(tmp_path: Path) -> None:
@@ -14,8 +15,18 @@ def test_list_shows_every_table_and_figure_with_its_state(tmp_path: Path) -> Non
     states = json.loads(called("reproduce", "--json", cwd=tmp_path).stdout)
     assert all(f"  {name} " in shown for name in names())
     assert list(states) == names()
-    assert states["E3"] == {"title": "Table 5: iCIFAR-100", "rows": 47, "run": 0, "not_yet": 12}
+    assert states["E3"] == {"title": "Table 5: iCIFAR-100", "rows": 47, "run": 0, "begun": 0, "not_yet": 12}
     assert max(map(len, shown.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(("seeds", "run", "begun"), [(3, 6, 0), (4, 0, 6)])
+def test_rows_with_some_of_their_seeds_are_begun(
+    monkeypatch: pytest.MonkeyPatch, seeds: int, run: int, begun: int
+) -> None:
+    own = experiment(TEXT.replace("seeds = 3", f"seeds = {seeds}"))  # four rows, and those of sweeps that are the same
+    monkeypatch.setattr("gradcast.experiments.reproduce.load", lambda name: own)
+    found = standing(own, trained(), [])
+    assert (found["rows"], found["run"], found["begun"], found["not_yet"]) == (9, run, begun, 1)
 
 
 def test_show_trains_nothing(tmp_path: Path) -> None:

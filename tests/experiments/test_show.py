@@ -6,7 +6,7 @@ import pytest
 
 from gradcast.experiments.outcome import Line
 from gradcast.experiments.reproduce import Request
-from gradcast.experiments.show import difference, gain, heading, label, markdown, noise, save, table
+from gradcast.experiments.show import about, difference, gain, heading, label, markdown, noise, save, table
 from gradcast.figures.scatter import Cloud
 from gradcast.statistics import Interval, compare
 from tests.experiments.scene import experiment
@@ -32,6 +32,9 @@ def test_the_heading_says_what_it_is_and_whether_it_counts(tmp_path: Path) -> No
     said = heading(wanted(tmp_path))
     assert said == "T1, Table: digits: 3 seeds, float32, mean ± 95 % confidence interval"
     assert heading(wanted(tmp_path, quick=True)).startswith("QUICK LOOK, not a result")
+    assert about(wanted(tmp_path)) == "Small."
+    changed = replace(wanted(tmp_path), settings=["learner.lr=1"])
+    assert about(wanted(tmp_path, quick=True)) == about(changed) == "The table unchanged: Small."
 
 
 def test_what_is_special_about_a_row_is_part_of_its_label(tmp_path: Path) -> None:

@@ -5,7 +5,8 @@ import pytest
 from gradcast.report.evidence import cost_table, diagnostics_table, differences_table, results_table, unfinished_table
 from gradcast.report.read import Run, read_run
 from gradcast.report.words import number
-from gradcast.statistics import Interval
+from gradcast.result import Added
+from gradcast.statistics import Interval, compare
 from tests.report.copies import copy_of_run, unfinish
 
 
@@ -26,25 +27,38 @@ def test_results_have_every_measure_and_the_difference(run: Run) -> None:
     assert len(table.head) == len(table.rows[0]) == 7
 
 
-def test_differences_have_both_tests(run: Run) -> None:
+def test_differences_have_every_number_behind_a_verdict(run: Run) -> None:
     table = differences_table(run, run.results[1:])
     paired = run.results[2].paired
     assert paired is not None
-    assert [cell.value for cell in table.rows[1][1:]] == [paired.difference.mean, paired.t_test, paired.wilcoxon]
+    numbers = [paired.difference.mean, paired.bootstrap.mean, paired.t_test, paired.t_test_holm, paired.wilcoxon]
+    assert [cell.value for cell in table.rows[1][2:8]] == [*numbers, paired.effect_size]
+    assert table.rows[1][1].text == run.results[0].label
+    assert table.rows[1][8].text == ("" if paired.seeds_needed is None else str(paired.seeds_needed))
+    assert "corrected for 2 comparisons (Holm)" in table.title
+
+
+def test_what_a_signal_adds_alone_is_among_the_differences(run: Run) -> None:
+    paired = compare([81.0, 82.5], [80.0, 81.0])
+    last = replace(run.results[2], added=Added("averaged", paired))
+    table = differences_table(replace(run, results=[*run.results[:2], last]), run.results[1:])
+    assert len(table.rows) == 3
+    assert [cell.text for cell in table.rows[2][:3]] == [last.label, "averaged", "1.25 ± 3.18"]
+    assert table.rows[2][3].text == "1.00 to 1.50"
 
 
 def test_diagnostics_have_a_column_a_row_and_gaps(run: Run) -> None:
     table = diagnostics_table(run)
     assert table.head == ["number", *(own.label for own in run.results)]
     named = {row[0].text: row[1:] for row in table.rows}
-    assert named["cosine"][0].text == ""
-    assert named["cosine"][1].value == run.results[1].diagnostics["cosine"].mean
+    assert named["cosine to the true logit gradient"][0].text == ""
+    assert named["cosine to the true logit gradient"][1].value == run.results[1].diagnostics["cosine"].mean
 
 
 def test_accuracies_of_labels_are_in_per_cent(run: Run) -> None:
     right = replace(run.results[1], diagnostics={"label_accuracy": Interval(0.25, 0.2, 0.3, 2)})
     ((name, cell),) = diagnostics_table(replace(run, results=[right])).rows
-    assert (name.text, cell.text) == ("label accuracy (%)", "25")
+    assert (name.text, cell.text) == ("accuracy of pseudo labels (%)", "25")
 
 
 def test_cost_shows_what_the_environment_tells(run: Run) -> None:

@@ -2,7 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from gradcast.report.words import counted, headline, number, verdicts
+from gradcast.report.words import DIAGNOSTICS, counted, headline, number, verdicts
+from gradcast.result import diagnose
 from gradcast.specfile import load
 from gradcast.statistics import Interval
 from tests.runs import finished, small
@@ -37,3 +38,9 @@ def test_the_headline_says_what_was_run() -> None:
 
 def test_few_labels_are_counted() -> None:
     assert "svhn with 1,000 labels, 400,000 steps, 5 paired seeds" in headline(load("svhn-1000"))
+
+
+def test_every_number_of_a_signal_has_words() -> None:
+    keys = ("loss", "projected", "tau", "gain", "cosine", "label_accuracy", "pseudo_accuracy", "label_movement")
+    more = ("signal_loss", "agreement", "memory_agreement", "pseudo_ratio", "movement", "skipped", "unlabelled")
+    assert diagnose([dict.fromkeys((*keys, *more), 1.0)]).keys() == DIAGNOSTICS.keys()

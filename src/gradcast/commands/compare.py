@@ -15,6 +15,9 @@ from gradcast.report import number
 from gradcast.statistics import Paired
 from gradcast.store import to_json
 
+MANY = 10  # seeds from which a bootstrap interval covers about what it says
+FEW = ", too narrow with so few seeds"
+
 
 def compare(
     a: Annotated[Path, typer.Argument(metavar="BASE", help="a run directory, or one row of it as in DIR/base")],
@@ -54,7 +57,7 @@ def _lines(paired: Paired, *, several: bool) -> list[tuple[str, str]]:
         return [("difference", f"{difference} points on one seed")]
     lines = [
         ("difference", f"{difference} points over {paired.difference.seeds} seeds"),
-        ("bootstrap", f"{bootstrap.low:.2f} to {bootstrap.high:.2f} points"),
+        ("bootstrap", f"{bootstrap.low:.2f} to {bootstrap.high:.2f} points{FEW * (bootstrap.seeds < MANY)}"),
         ("p (t test)", _p(paired.t_test, paired.t_test_holm if several else None)),
         ("p (Wilcoxon)", _p(paired.wilcoxon, paired.wilcoxon_holm if several else None)),
         (

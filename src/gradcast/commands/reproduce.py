@@ -28,7 +28,8 @@ from gradcast.experiments.draw import draw
 from gradcast.experiments.experiment import Experiment, load, names
 from gradcast.experiments.outcome import FAILED, Line
 from gradcast.experiments.reproduce import RESULT, Request, outcome, request, train, unsaved
-from gradcast.experiments.show import DIGITS, TITLES, difference, gain, heading, label, noise, save
+from gradcast.experiments.show import DIGITS, TITLES, about, difference, gain, heading, label, noise, save
+from gradcast.experiments.views import lay_out
 from gradcast.report.words import number
 from gradcast.store import to_json
 
@@ -83,6 +84,7 @@ def reproduce(
     else:
         save(wanted, found, groups)
         draw(wanted, found, groups)
+        lay_out(wanted, found)
     asked = [line for line in found if not chosen or line.item.name in chosen]
     if json:
         facts = {"id": wanted.experiment.header.id, "quick": quick, "rows": [line.as_dict() for line in asked]}
@@ -90,7 +92,8 @@ def reproduce(
     else:
         _print(Console(), wanted, asked, groups)
         if not lost:
-            Console().print(f"Results: {escape(str(wanted.folder))}", soft_wrap=True)
+            place = escape(str(wanted.folder))
+            Console().print(f"Results: {place} (a page of them: gradcast report {place})", soft_wrap=True)
     reasons = dict.fromkeys(line.state for line in asked if line.state.startswith(FAILED))
     for reason in reasons:
         complain(reason.removeprefix(f"{FAILED}: "))
@@ -108,7 +111,7 @@ def _names(rows: str | None) -> list[str]:
 
 def _print(console: Console, wanted: Request, found: list[Line], groups: Clouds) -> None:
     console.print(f"[bold]{escape(heading(wanted))}", soft_wrap=True)
-    console.print(f"[dim]{escape(wanted.experiment.header.about)}")
+    console.print(f"[dim]{escape(about(wanted))}")
     table = Table(box=SIMPLE_HEAD)
     table.add_column("", overflow="fold")
     measure = next((name for line in found for name in line.item.published or {}), "acc")  # the published one
@@ -139,7 +142,7 @@ def _print_list(out: Path, settings: list[str], *, json: bool) -> None:
     states, refused = dict[str, dict[str, object]](), dict[str, GradcastError]()
     for name in names():
         try:
-            states[name] = _state(load(name), out, settings)
+            states[name] = standing(load(name), out, settings)
         except GradcastError as error:  # settings that rows of other tables may take
             refused[name] = error
     reasons = list(dict.fromkeys(map(str, refused.values())))
@@ -154,21 +157,23 @@ def _print_list(out: Path, settings: list[str], *, json: bool) -> None:
         typer.echo(to_json(states), nl=False)
         return
     table = Table(box=SIMPLE_HEAD)
-    for title in ("ID", "", "rows", "run", "not yet"):
+    for title in ("ID", "", "rows", "run", "begun", "not yet"):
         table.add_column(title, justify="left" if title in ("ID", "") else "right")
     for name, state in states.items():
-        counts = [str(state[key]) for key in ("rows", "run", "not_yet")]
+        counts = [str(state[key]) for key in ("rows", "run", "begun", "not_yet")]
         table.add_row(f"[bold]{name}", escape(str(state["title"])), *counts)
     console = Console()
     console.print(table)
+    console.print("Figures 1 to 5 are drawings. Run: rows with all their seeds; begun: with some.", soft_wrap=True)
     console.print("gradcast reproduce ID runs what is missing; --quick for a look in minutes.", soft_wrap=True)
 
 
-def _state(experiment: Experiment, out: Path, settings: list[str]) -> dict[str, object]:
-    """How many rows there are, are run with all their seeds, and cannot be run yet."""
+def standing(experiment: Experiment, out: Path, settings: list[str]) -> dict[str, object]:
+    """How many rows there are, are run with all their seeds or some of them, and cannot be run yet."""
     wanted = request(experiment.header.id, out=out, settings=settings)
     items = wanted.items()
     cells = [Cell(item.setting, wanted.dtype) for item in items if item.setting is not None]
-    run = sum(set(wanted.seeds) <= cell.seeds(wanted.cells) for cell in cells)
+    missing = [len(set(wanted.seeds) - cell.seeds(wanted.cells)) for cell in cells]
+    run, begun = missing.count(0), sum(0 < seeds < len(wanted.seeds) for seeds in missing)
     total = len(experiment.items)
-    return {"title": experiment.header.title, "rows": total, "run": run, "not_yet": total - len(items)}
+    return {"title": experiment.header.title, "rows": total, "run": run, "begun": begun, "not_yet": total - len(items)}

@@ -35,6 +35,12 @@ def heading(wanted: Request) -> str:
     )
 
 
+def about(wanted: Request) -> str:
+    """What there is to know; of streams and courses that are not as the table has them, too."""
+    own = wanted.experiment.header.about
+    return f"The table unchanged: {own}" if wanted.quick or wanted.settings else own
+
+
 def label(line: Line, wanted: Request) -> str:
     """A row's name, and what is special about it."""
     seeds = line.ours["acc"].seeds if line.ours else 0
@@ -95,7 +101,7 @@ def save(wanted: Request, found: Sequence[Line], groups: Clouds | None = None) -
     write_text(place / RESULT, to_json(facts))
     origins = "; ".join(dict.fromkeys(line.origin for line in found if line.origin))
     notes = in_words(groups or {})
-    write_text(place / "table.md", markdown(own, wanted.experiment.header.about, origins, notes))
+    write_text(place / "table.md", markdown(own, about(wanted), origins, notes))
     write_text(place / "table.csv", own.csv())
     write_text(place / "table.tex", own.latex())
     return place

@@ -7,6 +7,7 @@ from gradcast.report.summary import standing
 from gradcast.report.tables import Cell, Table, estimate, figure
 from gradcast.report.words import diagnosed, measured
 from gradcast.result import RowResult
+from gradcast.statistics import Interval
 
 # Key in env.json, heading, format.
 COSTS = [
@@ -17,8 +18,6 @@ COSTS = [
     ("peak_gpu_memory_mb", "peak GPU memory (MB)", ",.0f"),
     ("seeds_at_once", "seeds at once", ".0f"),
 ]
-
-HOLM = ", verdicts after Holm's correction for their number"
 
 
 def results_table(run: Run) -> Table:
@@ -37,28 +36,36 @@ def results_table(run: Run) -> Table:
 
 
 def differences_table(run: Run, compared: Sequence[RowResult]) -> Table:
-    """The tests behind the verdicts."""
+    """The tests behind all verdicts: against the first row, then of signals against the row that lacks but them."""
+    first = run.results[0].label
+    pairs = [(own, first, own.paired) for own in compared if own.paired is not None]
+    pairs += [(own, own.added.label, own.added.paired) for own in run.results if own.added is not None]
     rows = [
         [
             _named(run, own),
-            estimate(own.paired.difference, digits=2),
-            figure(own.paired.t_test, ".3f"),
-            figure(own.paired.wilcoxon, ".3f"),
+            Cell(against),
+            estimate(paired.difference, digits=2),
+            _between(paired.bootstrap),
+            figure(paired.t_test, ".3f"),
+            figure(paired.t_test_holm, ".3f"),
+            figure(paired.wilcoxon, ".3f"),
+            figure(paired.effect_size, ".2f"),
+            Cell("" if (needed := paired.seeds_needed) is None else str(needed)),
         ]
-        for own in compared
-        if own.paired is not None
+        for own, against, paired in pairs
     ]
-    head = ["row", "points", "p (paired t)", "p (Wilcoxon)"]
-    title = f"Differences in {compared[0].compared} to the first row, seed by seed; p-values of each comparison alone"
-    return Table("differences", title + (HOLM if len(rows) > 1 else ""), head, rows)
+    head = ["row", "against", "points", "bootstrap", "p (paired t)", "corrected", "p (Wilcoxon)", "effect", "needs"]
+    several = f"; verdicts go by the p-value corrected for {len(rows)} comparisons (Holm)" if len(rows) > 1 else ""
+    needs = "needs: seeds that would find such a difference four times in five"
+    return Table("differences", f"Differences in {compared[0].compared}, seed by seed{several}; {needs}", head, rows)
 
 
 def diagnostics_table(run: Run) -> Table:
-    """What the signals did, averaged over all steps whose numbers are kept."""
+    """What the signals did, averaged over all steps whose numbers are kept where it does not say otherwise."""
     rows = [
         [Cell(name), *(figure(value, ".3g") for value in values)] for name, values in diagnosed(run.results).items()
     ]
-    title = f"Mean over all {'tests' if run.few_labels else 'steps'} and seeds"
+    title = f"Means over {'tests' if run.few_labels else 'steps'} and seeds where nothing else is said"
     return Table("diagnostics", title, ["number", *(own.label for own in run.results)], rows)
 
 
@@ -97,6 +104,13 @@ def unfinished_table(run: Run) -> Table:
     """How far the others have come."""
     rows = [[Cell(row.label, place=row.place), Cell(standing(row))] for row in run.unfinished]
     return Table("unfinished", "Rows that are not trained to their end", ["row", "so far"], rows)
+
+
+def _between(found: Interval) -> Cell:
+    """A bootstrap interval; with few seeds it is too narrow."""
+    return (
+        Cell() if found.seeds < 2 else Cell(f"{found.low:.2f} to {found.high:.2f}", found.mean, found.low, found.high)
+    )
 
 
 def _named(run: Run, own: RowResult) -> Cell:

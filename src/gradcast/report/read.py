@@ -17,7 +17,7 @@ from gradcast.semi.history import when_tested
 from gradcast.spec import Row, Spec
 from gradcast.store import Line, RunDirectory
 
-REMEDY = "name a run directory, or the folder given to gradcast run --out (of gradcast reproduce, its folder cells)"
+REMEDY = "name a run directory, the folder given to gradcast run --out, or that of a table, as in reproduced/E1"
 
 
 @dataclass(frozen=True)

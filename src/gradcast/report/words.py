@@ -15,6 +15,25 @@ MEASURES = [
     ("forgetting", "forgetting", 1.0),
 ]
 ERRORS = {"last_error": "last error (%)", "best_error": "best error (%)"}  # the same where labels are few
+# What the signals did, in the words of the pictures.
+DIAGNOSTICS = {
+    "training_loss": "training loss",
+    "projection_rate": "share of steps whose gradient was projected",
+    "tau": "tau, the length of labelled logit gradients",
+    "fitness_gain": "what a step along h's predictions takes from the loss",
+    "cosine": "cosine to the true logit gradient",
+    "cosine_last_tenth": "the same in the last tenth",
+    "label_accuracy": "accuracy of pseudo labels",
+    "pseudo_accuracy_last_tenth": "unlabelled images labelled rightly, in the last tenth",
+    "label_movement": "how far meta-gradient moves labels",
+    "signal_loss": "the signal's own loss",
+    "agreement": "cosine to the labelled gradient",
+    "memory_agreement": "share of memories not opposed",
+    "pseudo_ratio_median": "length beside the labelled gradient, median",
+    "learner_movement": "how far h has moved at the end, of its own length",
+    "skipped_steps": "steps undone, in all",
+    "unlabelled_images": "unlabelled images, in all",
+}
 ACCURACIES = (*IN_PER_CENT, "pseudo_accuracy_last_tenth")  # shares in files, per cent in reports
 DIVISOR = "BWT and FWT divide by T - 1, as defined; result.json also has them divided by T, as published."
 
@@ -39,7 +58,7 @@ def diagnosed(results: Sequence[RowResult]) -> dict[str, list[float | None]]:
     for name in (name for name in known if name not in ERRORS):  # those are results
         scale, unit = (100, " (%)") if name in ACCURACIES else (1, "")
         values = [own.diagnostics.get(name) for own in results]
-        found[name.replace("_", " ") + unit] = [None if own is None else scale * own.mean for own in values]
+        found[DIAGNOSTICS[name] + unit] = [None if own is None else scale * own.mean for own in values]
     return found
 
 
