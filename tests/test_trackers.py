@@ -118,7 +118,7 @@ def test_an_account_is_asked_for_before_anything_is_trained_unless_nothing_is_se
     offline.begin(tmp_path, {})
     assert offline.where() == f"Weights & Biases: not sent yet; wandb sync {tmp_path}/wandb/offline-run-*"
     monkeypatch.setitem(sys.modules, "wandb", Wandb("disabled", account=False))
-    assert tracker("wandb").where() == "Weights & Biases: WANDB_MODE is disabled, nothing is kept"
+    assert tracker("wandb").where() == "Weights & Biases: WANDB_MODE is disabled, nothing is sent"
 
 
 def test_the_package_itself_takes_our_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -133,7 +133,7 @@ class RunDirectory:
             if tasks not in (None, table.shape[1]):
                 raise ValueError(f"{table.shape[1]} tasks where the specification says {tasks}")
         except (OSError, ValueError, IndexError) as error:
-            raise _damaged(file, error) from None
+            raise damaged(file, error) from None
         return table
 
     def metrics(self, row: str, seed: int, tasks: int | None = None) -> list[Line]:
@@ -147,7 +147,7 @@ class RunDirectory:
             if complete != len(lines):
                 raise ValueError(f"{len(lines)} steps, where {complete} were logged")
         except (OSError, ValueError) as error:
-            raise _damaged(file, error) from None
+            raise damaged(file, error) from None
         return lines
 
     def _steps_logged(self, row: str) -> dict[str, object]:
@@ -173,8 +173,10 @@ def logged(lines: Iterable[str], tasks: int | None = None) -> list[Line]:
     return found
 
 
-def _damaged(file: Path, error: Exception) -> GradcastError:
-    return GradcastError(f"{file} cannot be read ({error}); delete {file.parent.parent} and run again")
+def damaged(file: Path, error: Exception) -> GradcastError:
+    """A file of a seed that is not as it was written."""
+    fault = "is missing" if isinstance(error, FileNotFoundError) else f"cannot be read ({told(error)})"
+    return GradcastError(f"{file} {fault}; delete {file.parent.parent} and run again")
 
 
 def to_json(value: object) -> str:

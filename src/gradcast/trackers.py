@@ -117,7 +117,7 @@ class WeightsAndBiases:
         """The address of the newest run, beside which are the others; or what would send them there."""
         offline = f"not sent yet; wandb sync {self.place / 'wandb'}/offline-run-*"
         modes = {"online": self.address or "nothing new to send", "offline": offline}
-        return f"Weights & Biases: {modes.get(self.mode, f'WANDB_MODE is {self.mode}, nothing is kept')}"
+        return f"Weights & Biases: {modes.get(self.mode, f'WANDB_MODE is {self.mode}, nothing is sent')}"
 
     def _accepted(self, call: Callable[..., Any], **options: Any) -> Any:  # noqa: ANN401 -- the package is optional
         try:

@@ -36,7 +36,7 @@ def heading(wanted: Request) -> str:
 
 
 def about(wanted: Request) -> str:
-    """What there is to know; of streams and courses that are not as the table has them, too."""
+    """What there is to know of the table; where something was changed, it may not be so here."""
     own = wanted.experiment.header.about
     return f"The table unchanged: {own}" if wanted.quick or wanted.settings else own
 

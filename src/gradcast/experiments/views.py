@@ -6,7 +6,6 @@ that row and of those, and links to where their seeds lie in the cells.
 
 import os
 import re
-import shutil
 from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 
@@ -81,8 +80,8 @@ def _run(wanted: Request, rows: Trained) -> Path:
 
 def _link(row: Path, places: Places) -> None:
     """The row's seeds, and what was said of them; the times of several trainings are not those of one."""
-    shutil.rmtree(row, ignore_errors=True)
-    row.mkdir(parents=True)
+    row.mkdir(parents=True, exist_ok=True)
+    _clear(row)
     for seed, place in places.items():
         _point(row / f"seed-{seed}", place.seed(ROW, seed))
     first = next(iter(places.values()))
@@ -95,12 +94,21 @@ def _link(row: Path, places: Places) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """What was laid out there; a report that somebody made of it stays."""
-    for row in RunDirectory(folder).spec.rows:
-        shutil.rmtree(folder / row.name, ignore_errors=True)
-    (folder / "spec.toml").unlink()
-    if not any(folder.iterdir()):
-        folder.rmdir()
+    """What was laid out there; whatever else somebody put there stays."""
+    rows = {link.parent for link in folder.glob("*/seed-*") if link.is_symlink()}
+    for row in rows:
+        _clear(row)
+    if rows:
+        (folder / "spec.toml").unlink()
+    for place in (*rows, folder):
+        if not any(place.iterdir()):
+            place.rmdir()
+
+
+def _clear(row: Path) -> None:
+    for entry in row.iterdir():
+        if entry.is_symlink() or entry.name == "env.json":
+            entry.unlink()
 
 
 def _point(link: Path, file: Path) -> None:

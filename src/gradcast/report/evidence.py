@@ -54,10 +54,10 @@ def differences_table(run: Run, compared: Sequence[RowResult]) -> Table:
         ]
         for own, against, paired in pairs
     ]
-    head = ["row", "against", "points", "bootstrap", "p (paired t)", "corrected", "p (Wilcoxon)", "effect", "needs"]
+    head = ["row", "against", "points", "bootstrap", "p (paired t)", "corrected", "p (Wilcoxon)", "effect size"]
     several = f"; verdicts go by the p-value corrected for {len(rows)} comparisons (Holm)" if len(rows) > 1 else ""
-    needs = "needs: seeds that would find such a difference four times in five"
-    return Table("differences", f"Differences in {compared[0].compared}, seed by seed{several}; {needs}", head, rows)
+    title = f"Differences in {compared[0].compared}, seed by seed{several}; so many seeds are needed to find such a"
+    return Table("differences", f"{title} difference four times in five", [*head, "seeds needed"], rows)
 
 
 def diagnostics_table(run: Run) -> Table:

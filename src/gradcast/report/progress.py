@@ -5,8 +5,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from gradcast.errors import GradcastError, told
-from gradcast.store import Line, logged
+from gradcast.store import Line, damaged, logged
 
 Matrix = Float[np.ndarray, "rows tasks"]
 
@@ -21,7 +20,7 @@ def accuracy_so_far(file: Path, tasks: int) -> Matrix:
                 raise ValueError(f"{len(numbers)} numbers for {tasks} tasks")
             matrix[index] = [float(number) for number in numbers]
     except (OSError, ValueError, IndexError) as error:
-        raise _damaged(file, error) from None
+        raise damaged(file, error) from None
     return matrix
 
 
@@ -30,7 +29,7 @@ def metrics_so_far(file: Path, tasks: int) -> list[Line]:
     try:
         return logged(_lines(file), tasks)
     except (OSError, ValueError) as error:
-        raise _damaged(file, error) from None
+        raise damaged(file, error) from None
 
 
 def over_seen_tasks(matrix: Matrix) -> Float[np.ndarray, " tasks"]:
@@ -51,7 +50,3 @@ def _lines(file: Path) -> list[str]:
     except FileNotFoundError:
         return []
     return text[: text.rfind("\n") + 1].splitlines()
-
-
-def _damaged(file: Path, error: Exception) -> GradcastError:
-    return GradcastError(f"{file} cannot be read ({told(error)}); delete {file.parent.parent} and run again")
