@@ -50,7 +50,7 @@ def differences_table(run: Run, compared: Sequence[RowResult]) -> Table:
             figure(paired.t_test_holm, ".3f"),
             figure(paired.wilcoxon, ".3f"),
             figure(paired.effect_size, ".2f"),
-            Cell("" if (needed := paired.seeds_needed) is None else str(needed)),
+            Cell(needed) if isinstance(needed := paired.seeds_needed, str) else figure(needed, "d"),
         ]
         for own, against, paired in pairs
     ]
