@@ -209,11 +209,13 @@ def test_a_row_trains_from_its_specification() -> None:
     assert {name for name in stored if name.startswith("model.")} >= {"model.layers.0.weight"}
 
 
-@pytest.mark.parametrize("row", ["supervised", "mg-predicted", "one-hot", "mean-teacher"])
+@pytest.mark.parametrize("row", ["supervised", "mg-predicted", "mg-predicted,adam", "one-hot", "mean-teacher"])
 @pytest.mark.parametrize("device", EITHER_DEVICE)
 @pytest.mark.usefixtures("deterministic")
 def test_a_row_that_is_cut_off_goes_on_to_the_same_bytes(row: str, device: str, tmp_path: Path) -> None:
     changes = ["semi.steps=9", "semi.milestones=[6]", "semi.ramp=3", "semi.test_every=3", "stream.augment=['flip']"]
+    row, _, optimizer = row.partition(",")
+    changes += [f"row.{row}.signal.optimizer={optimizer}"] * bool(optimizer)
     setting = next(own.setting for own in load("digits-100", changes).rows if own.name == row)
     spec, scene = parse({"name": "few", "seeds": [3, 5], **setting.model_dump()}), Scene(tmp_path, device)
     whole = scene.train(spec, "whole")
