@@ -1,4 +1,5 @@
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -61,7 +62,15 @@ def test_a_row_without_its_base_stands_alone_and_nothing_is_laid_out_of_nothing(
     (folders[0] / "report.html").write_text("mine")
     shutil.rmtree(out / "cells")
     assert lay_out(request, outcome(request, {})) == []
-    assert [file.name for file in request.folder.rglob("*") if file.is_file()] == ["report.html"]
+    assert {file.name for file in request.folder.rglob("*") if file.is_file()} == {"report.html", ".lock"}
+
+
+def test_several_processes_may_lay_out_one_table(out: Path) -> None:
+    request = wanted(out)
+    found = outcome(request, {})
+    with ThreadPoolExecutor(4) as pool:  # a lock is one of open files, so that threads exclude each other too
+        assert list(pool.map(lambda _: lay_out(request, found), range(12))) == [[request.folder / "gem"]] * 12
+    assert read_runs(request.folder).damage == []
 
 
 @pytest.mark.parametrize("name", names())

@@ -4,6 +4,7 @@ Beside a table lies a folder for each row that others are compared with, say ``r
 that row and of those, and links to where their seeds lie in the cells.
 """
 
+import fcntl
 import os
 import re
 from collections.abc import Container, Mapping, Sequence
@@ -24,6 +25,13 @@ Trained = Mapping[str, tuple[Item, Places]]  # by row
 
 def lay_out(wanted: Request, found: Sequence[Line]) -> list[Path]:
     """Make or renew those folders, of what was trained here; a row that is compared with none has its own."""
+    wanted.folder.mkdir(parents=True, exist_ok=True)
+    with open(wanted.folder / ".lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # several processes may train rows of one table: the last one sees all
+        return _lay_out(wanted, found)
+
+
+def _lay_out(wanted: Request, found: Sequence[Line]) -> list[Path]:
     rows = {line.item.name: (line.item, _places(wanted, line.item)) for line in found}
     trained = {name: own for name, own in rows.items() if own[1]}
     bases = {item.against for item in wanted.experiment.items}
