@@ -51,18 +51,20 @@ class Cell:
         finished.sort(key=lambda place: (place.path / ROW / "env.json").stat().st_mtime, reverse=True)
         return [place for place in finished if content(place) == content(finished[0])]
 
+    def places(self, out: Path) -> dict[int, RunDirectory]:
+        """Where each trained seed lies."""
+        newest_last = reversed(self.directories(out))
+        return {seed: place for place in newest_last for seed in place.spec.seeds}
+
     def results(self, out: Path, *, steps: bool = False) -> dict[int, tuple[RunDirectory, RowResult]]:
-        """Where each trained seed lies; with ``steps``, what its signal did as well."""
-        found: dict[int, tuple[RunDirectory, RowResult]] = {}
-        for place in self.directories(out):
-            (result,) = read(place, steps=steps)
-            for seed in result.seeds:
-                found.setdefault(seed, (place, result))
-        return found
+        """Each trained seed's directory and result; with ``steps``, what its signal did as well."""
+        places = self.places(out)
+        found = {place: read(place, steps=steps)[0] for place in dict.fromkeys(places.values())}
+        return {seed: (place, found[place]) for seed, place in places.items()}
 
     def seeds(self, out: Path) -> set[int]:
-        """Seeds that are trained; cheaper than their results."""
-        return {seed for place in self.directories(out) for seed in place.spec.seeds}
+        """Seeds that are trained."""
+        return set(self.places(out))
 
     def data(self, out: Path) -> str:
         """A digest of all that its trained seeds saw; empty where there are none."""

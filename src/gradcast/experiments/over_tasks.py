@@ -67,8 +67,8 @@ def values(wanted: Request, line: Line) -> Courses:
     if setting is None or not rows:  # known from elsewhere: there are no steps
         return {}
     (row,) = rows
-    lying = Cell(setting, wanted.dtype).results(wanted.cells)
-    logs = [lying[seed][0].metrics(ROW, seed, setting.stream.tasks) for seed in row.seeds]
+    places = Cell(setting, wanted.dtype).places(wanted.cells)
+    logs = [places[seed].metrics(ROW, seed, setting.stream.tasks) for seed in row.seeds]
     return courses(setting, logs, ("loss", "gain", *COURSES)) | {
         "seen": np.stack([over_seen_tasks(matrix) for matrix in row.matrices]),
         "all": np.stack([over_all_tasks(matrix) for matrix in row.matrices]),

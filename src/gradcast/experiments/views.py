@@ -20,7 +20,7 @@ from gradcast.specfile import dump
 from gradcast.store import RunDirectory, to_json, write_text
 
 Places = Mapping[int, RunDirectory]  # where each seed lies
-Trained = Mapping[str, tuple[Item, Places]]  # by row
+Rows = Mapping[str, tuple[Item, Places]]  # by name
 
 
 def lay_out(wanted: Request, found: Sequence[Line]) -> list[Path]:
@@ -47,12 +47,11 @@ def plain(name: str) -> str:
 
 
 def _places(wanted: Request, item: Item) -> Places:
-    own = [] if item.setting is None else Cell(item.setting, wanted.dtype).directories(wanted.cells)
-    places = {seed: place for place in reversed(own) for seed in place.spec.seeds}  # the newest counts
+    places = {} if item.setting is None else Cell(item.setting, wanted.dtype).places(wanted.cells)
     return {seed: places[seed] for seed in wanted.seeds if seed in places}
 
 
-def _groups(trained: Trained, bases: Container[str]) -> list[list[str]]:
+def _groups(trained: Rows, bases: Container[str]) -> list[list[str]]:
     """Names of rows that are shown together, the base first, whose seeds the others must have.
 
     Rows that are all shown under other names already are left out, which are those of ``bases`` if there is a choice.
@@ -73,7 +72,7 @@ def _groups(trained: Trained, bases: Container[str]) -> list[list[str]]:
     return kept
 
 
-def _run(wanted: Request, rows: Trained) -> Path:
+def _run(wanted: Request, rows: Rows) -> Path:
     """The first row decides which seeds."""
     base, (_, seeds) = next(iter(rows.items()))
     folder = wanted.folder / plain(base)
