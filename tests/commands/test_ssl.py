@@ -1,11 +1,9 @@
-import inspect
 import json
 from pathlib import Path
 
 import pytest
 
-from gradcast.commands.run import run
-from gradcast.commands.ssl import shortened, ssl
+from gradcast.commands.ssl import shortened
 from gradcast.spec import Spec
 from gradcast.specfile import load
 from tests.commands.process import called, cli
@@ -38,19 +36,6 @@ def test_last_and_best_error_are_told_apart_and_nothing_is_repeated(tmp_path: Pa
     assert "chosen on the test images" in report
     page = called("report", result["directory"], cwd=tmp_path)
     assert page.returncode == 0
-
-
-def test_it_takes_whatever_run_takes(tmp_path: Path) -> None:
-    assert set(inspect.signature(ssl).parameters) == {*inspect.signature(run).parameters, "quick", "steps"}
-    often = called(
-        "ssl", *short(), "--seeds", "1", "--checkpoint-steps", "5", "--deterministic", "--json", cwd=tmp_path
-    )
-    again = called("ssl", *short(), "--seeds", "1", "--deterministic", "--out", "other", "--json", cwd=tmp_path)
-    one, other = (tmp_path / json.loads(result.stdout)["directory"] for result in (often, again))
-    weights = "mg-predicted/seed-0/weights.safetensors"
-    assert (one / weights).read_bytes() == (other / weights).read_bytes()
-    wrong = cli("ssl", *short(), "--log", "tensorbord", cwd=tmp_path)
-    assert (wrong.returncode, "did you mean 'tensorboard'" in wrong.stderr) == (2, True)
 
 
 def test_a_quick_look_has_another_name_and_the_same_course() -> None:

@@ -2,31 +2,13 @@
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from gradcast import specfile
-from gradcast.checkpoint.keeper import Safety
-from gradcast.commands.options import (
-    CheckpointMinutesOption,
-    CheckpointStepsOption,
-    DataOption,
-    DeterministicOption,
-    DeviceOption,
-    FreshOption,
-    JsonOption,
-    LogOption,
-    OnNanOption,
-    OutOption,
-    ResumeOption,
-    SeedsOption,
-    SetOption,
-    ShowOption,
-    ThreadsOption,
-)
-from gradcast.commands.run import begin, show_specification, train
+from gradcast.commands.options import SeedsOption, SetOption
+from gradcast.commands.training import trains
 from gradcast.errors import GradcastError
 from gradcast.spec import Spec
 
@@ -34,6 +16,7 @@ COURSE = "steps|warm_up|milestones|ramp|test_every"  # what is counted in steps
 QUICK, QUICK_STEPS, QUICK_SEEDS = 100, 100, 2  # a hundredth of the steps, but no fewer than that
 
 
+@trains
 def ssl(
     what: Annotated[
         str, typer.Argument(metavar="PRESET|SPEC.toml", help="a preset or a file with a table [bold]semi[/]")
@@ -46,20 +29,7 @@ def ssl(
     steps: Annotated[
         int | None, typer.Option(min=1, help="the same course in so many steps: warm-up, ramp, drops and tests move")
     ] = None,
-    data: DataOption = None,
-    out: OutOption = Path("runs"),
-    device: DeviceOption = "auto",
-    threads: ThreadsOption = None,
-    log: LogOption = None,
-    checkpoint_minutes: CheckpointMinutesOption = 10.0,
-    checkpoint_steps: CheckpointStepsOption = None,
-    resume: ResumeOption = False,
-    fresh: FreshOption = False,
-    on_nan: OnNanOption = "stop",
-    deterministic: DeterministicOption = False,
-    json: JsonOption = False,
-    show: ShowOption = False,
-) -> None:
+) -> Spec:
     """Learn one task from few labels and many images without, and say which method helped.
 
     Last and best error of every row, over paired seeds. [bold]gradcast run[/] takes the same specifications.
@@ -79,21 +49,7 @@ def ssl(
         spec = shortened(spec)
     elif steps is not None:
         spec = in_steps(spec, lambda _: steps)
-    if show:
-        show_specification(spec, json=json)
-        return
-    safety = Safety(checkpoint_minutes, checkpoint_steps, begin(resume=resume, fresh=fresh), on_nan)
-    train(
-        spec,
-        safety,
-        data=data,
-        out=out,
-        device=device,
-        threads=threads,
-        deterministic=deterministic,
-        log=log or [],
-        json=json,
-    )
+    return spec
 
 
 def shortened(spec: Spec) -> Spec:

@@ -1,0 +1,34 @@
+import inspect
+import json
+from pathlib import Path
+
+import pytest
+
+from gradcast.checkpoint.keeper import Safety
+from gradcast.commands.run import run
+from gradcast.commands.ssl import ssl
+from gradcast.commands.training import Training
+from gradcast.errors import GradcastError
+from tests.commands.process import called, cli
+from tests.commands.test_ssl import short
+
+
+def test_it_takes_whatever_run_takes(tmp_path: Path) -> None:
+    assert set(inspect.signature(ssl).parameters) == {*inspect.signature(run).parameters, "quick", "steps"}
+    often = called(
+        "ssl", *short(), "--seeds", "1", "--checkpoint-steps", "5", "--deterministic", "--json", cwd=tmp_path
+    )
+    again = called("ssl", *short(), "--seeds", "1", "--deterministic", "--out", "other", "--json", cwd=tmp_path)
+    one, other = (tmp_path / json.loads(result.stdout)["directory"] for result in (often, again))
+    weights = "mg-predicted/seed-0/weights.safetensors"
+    assert (one / weights).read_bytes() == (other / weights).read_bytes()
+    wrong = cli("ssl", *short(), "--log", "tensorbord", cwd=tmp_path)
+    assert (wrong.returncode, "did you mean 'tensorboard'" in wrong.stderr) == (2, True)
+
+
+def test_what_is_saved_and_where_a_run_begins() -> None:
+    assert Training().safety == Safety()
+    assert Training(checkpoint_minutes=2.0, checkpoint_steps=3, on_nan="skip").safety == Safety(2.0, 3, "auto", "skip")
+    assert (Training(resume=True).safety.start, Training(fresh=True).safety.start) == ("resume", "fresh")
+    with pytest.raises(GradcastError, match="--fresh starts it over; leave one out"):
+        assert Training(resume=True, fresh=True).safety
