@@ -36,6 +36,13 @@ def verdicts(found: Comparisons) -> list[str]:
     return [f"{own.variant.name} {own.paired.verdict}" for own in found.found]
 
 
+def test_a_quick_look_stays_one_on_either_side(tmp_path: Path) -> None:
+    result, look = made(tmp_path, BASE), made(tmp_path, BASE, 'title="QUICK LOOK, not a result"')
+    pairs = [(result, result), (result, look), (look / "base", result / "base"), (look, look)]
+    assert [compare(*pair).quick for pair in pairs] == [False, True, True, True]
+    assert compare(look, look).as_dict()["quick"] is True
+
+
 def test_two_rows_of_a_run_are_what_the_run_says() -> None:
     directory, results = finished()
     found = compare(directory.path / "base", directory.path / "random")

@@ -30,6 +30,12 @@ def test_table_fits_eighty_columns_without_wrapping_a_number() -> None:
     assert lines[-1].startswith("Results: runs/x")
 
 
+def test_a_quick_look_is_headed_so() -> None:
+    out, text = console()
+    print_results(out, finished()[1], Path("runs/x"), mark="QUICK LOOK")
+    assert text.getvalue().lstrip().startswith("QUICK LOOK: 3 seeds, mean ± 95 % confidence interval")
+
+
 def test_labels_and_paths_with_brackets_are_shown_as_they_are() -> None:
     out, text = console(200)
     odd = [replace(result, label=f"{result.name} [/x] [bold]") for result in finished()[1]]

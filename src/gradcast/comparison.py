@@ -14,6 +14,7 @@ from pathlib import Path
 from gradcast import result, statistics
 from gradcast.errors import GradcastError, told
 from gradcast.jsontext import parse_json
+from gradcast.quick import mark
 from gradcast.result import RowResult
 from gradcast.spec import Setting, Spec
 from gradcast.specfile import nearest
@@ -106,10 +107,12 @@ class Comparisons:
 
     found: list[Comparison]
     left_out: list[str]
+    quick: bool  # whether one of the runs is but a quick look
 
     def as_dict(self) -> dict[str, object]:
         """For --json."""
-        return {"comparisons": [own.as_dict() for own in self.found], "left_out": self.left_out}
+        found = [own.as_dict() for own in self.found]
+        return {"comparisons": found, "left_out": self.left_out, "quick": self.quick}
 
 
 def compare(first: Path, second: Path) -> Comparisons:
@@ -128,7 +131,8 @@ def compare(first: Path, second: Path) -> Comparisons:
         Comparison(*pair, common, paired)
         for pair, common, paired in zip(pairs, seeds, statistics.correct(raw), strict=True)
     ]
-    return Comparisons(found, list(dict.fromkeys([*unequal, *_left_out(base, variant, pairs)])))
+    left_out = list(dict.fromkeys([*unequal, *_left_out(base, variant, pairs)]))
+    return Comparisons(found, left_out, quick=any(mark(own.spec) for own in (base, variant)))
 
 
 def locate(given: Path) -> Named:

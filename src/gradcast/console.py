@@ -135,10 +135,12 @@ class RowProgress:
             self.progress.update(self.bar, note=f"{100 * float(accuracy[:, :tasks_done].mean()):.1f} %")
 
 
-def print_results(console: Console, results: Sequence[RowResult], place: Path, advised: str | None = None) -> None:
-    """The table, the verdicts, what to try next, and where everything is."""
+def print_results(
+    console: Console, results: Sequence[RowResult], place: Path, advised: str | None = None, mark: str = ""
+) -> None:
+    """The table under its ``mark``, the verdicts, what to try next, and where everything is."""
     seeds = len(results[0].seeds)
-    title = f"{seeds} seed{'s' if seeds > 1 else ''}, mean ± 95 % confidence interval"
+    title = f"{mark}{': ' if mark else ''}{seeds} seed{'s' if seeds > 1 else ''}, mean ± 95 % confidence interval"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
     table.add_column("")
     few_labels = results[0].tests is not None

@@ -26,13 +26,13 @@ def command(*arguments: str) -> str:
     return found.stdout
 
 
-def shown(variant: list[float], base: list[float], *left_out: str) -> list[str]:
+def shown(variant: list[float], base: list[float], *left_out: str, quick: bool = False) -> list[str]:
     """The lines of one comparison of these values, on a wide screen."""
     directory = finished()[0]
     own = compare_places(directory.path / "base", directory.path / "random").found[0]
     changed = replace(own, paired=statistics.compare(variant, base), base=replace(own.base, label="GEM [/x]"))
     console = Console(width=200, file=io.StringIO(), record=True)
-    print_comparisons(console, Comparisons([changed], list(left_out)))
+    print_comparisons(console, Comparisons([changed], list(left_out), quick=quick))
     return [line.rstrip() for line in console.export_text().splitlines()]
 
 
@@ -74,6 +74,10 @@ def test_one_seed_shows_a_difference_and_nothing_that_needs_more() -> None:
     assert lines[1:] == ["  difference   1.00 points on one seed", ""]
 
 
+def test_a_quick_look_says_so_first() -> None:
+    assert shown([81.0], [80.0], quick=True) == ["QUICK LOOK, not a result", *shown([81.0], [80.0])]
+
+
 def test_a_certain_difference_and_what_was_left_out() -> None:
     lines = shown([81.001, 82.0], [80.0, 81.0], "runs/[bold]: seeds left out", "another")
     assert "  p (t test)     below 0.001" in lines
@@ -86,7 +90,7 @@ def test_a_certain_difference_and_what_was_left_out() -> None:
 def test_json_holds_every_number() -> None:
     directory, results = finished()
     found = json.loads(command(str(directory.path), str(directory.path / "base"), "--json"))
-    assert found["left_out"] == []
+    assert (found["left_out"], found["quick"]) == ([], False)
     own = found["comparisons"][0]
     paired = results[1].paired
     assert paired is not None

@@ -24,6 +24,7 @@ def test_last_and_best_error_are_told_apart_and_nothing_is_repeated(tmp_path: Pa
     again = called("ssl", *short(), "--seeds", "2", "--json", cwd=tmp_path)
     assert again.stderr.count("finished earlier, not run again") == 7
     result = json.loads(again.stdout)
+    assert result["quick"] is False
     for row in result["rows"]:
         last, best = (row["diagnostics"][name]["mean"] for name in ("last_error", "best_error"))
         assert last == pytest.approx(100 * (1 - row["measures"]["acc"]["mean"]))
@@ -41,7 +42,7 @@ def test_last_and_best_error_are_told_apart_and_nothing_is_repeated(tmp_path: Pa
 def test_a_quick_look_has_another_name_and_the_same_course() -> None:
     quick = shortened(load("svhn-1000"))
     assert quick.name == "svhn-1000-quick"
-    assert quick.title.startswith("Quick look, not a result: SVHN")
+    assert quick.title.startswith("QUICK LOOK, not a result: SVHN")
     courses = {row.name: row.setting.semi for row in quick.rows}
     mg, teacher = courses["mg"], courses["mean-teacher"]
     assert mg is not None

@@ -7,10 +7,12 @@ import pytest
 from gradcast.checkpoint.keeper import Safety
 from gradcast.commands.run import run
 from gradcast.commands.ssl import ssl
-from gradcast.commands.training import Training
+from gradcast.commands.training import Training, train
 from gradcast.errors import GradcastError
+from gradcast.quick import QUICK_LOOK
 from tests.commands.process import called, cli
 from tests.commands.test_ssl import short
+from tests.runs import small
 
 
 def test_it_takes_whatever_run_takes(tmp_path: Path) -> None:
@@ -32,3 +34,14 @@ def test_what_is_saved_and_where_a_run_begins() -> None:
     assert (Training(resume=True).safety.start, Training(fresh=True).safety.start) == ("resume", "fresh")
     with pytest.raises(GradcastError, match="--fresh starts it over; leave one out"):
         assert Training(resume=True, fresh=True).safety
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_a_quick_look_says_so_on_the_screen_and_to_programs(
+    tmp_path: Path, quick: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = small(f'title="{QUICK_LOOK if quick else "digits"}"', "seeds=[0]")
+    train(spec, Training(out=tmp_path, device="cpu", threads=1))
+    assert (QUICK_LOOK in capsys.readouterr().out) is quick
+    train(spec, Training(out=tmp_path, device="cpu", threads=1, json=True))
+    assert json.loads(capsys.readouterr().out)["quick"] is quick

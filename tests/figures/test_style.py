@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from gradcast.figures.curves import Curve, stream_curves
-from gradcast.figures.style import COLOURS, INK, colour, legend, mark, plain, save_png, svg
+from gradcast.figures.style import COLOURS, INK, colour, legend, mark, plain, save_png, stamp, svg
 
 
 def luminance(colour: str) -> float:
@@ -34,6 +34,16 @@ def test_labels_become_one_printable_line() -> None:
     assert plain("a\n b\x00c") == "a b c"
     assert plain("x" * 50, 10) == "x" * 9 + "…"
     assert plain("x" * 10, 10) == "x" * 10
+
+
+def test_words_are_stamped_on_a_picture_where_there_are_any() -> None:
+    figure = stream_curves("accuracy", [Curve("GEM", 0, np.ones((2, 3)))])
+    before = svg(figure)
+    stamp(figure, "")
+    assert svg(figure) == before
+    stamp(figure, "not a result")
+    (line,) = [line for line in svg(figure).splitlines() if ">not a result</text>" in line]
+    assert f"fill: {INK}" in line
 
 
 def test_files_repeat_exactly_and_carry_no_date(tmp_path: Path) -> None:

@@ -1,11 +1,13 @@
 """Copies of the finished small run that tests may damage."""
 
+import re
 import shutil
 from pathlib import Path
 
 import numpy as np
 
 from gradcast.portrait import Portrait, portray, write_portrait
+from gradcast.quick import QUICK_LOOK
 from gradcast.store import RunDirectory
 from tests.runs import few_labels, finished
 
@@ -23,6 +25,15 @@ def relabel(run: RunDirectory, old: str, new: str) -> None:
     text = file.read_text()
     assert f'label = "{old}"' in text
     file.write_text(text.replace(f'label = "{old}"', f'label = "{new}"'))
+
+
+def as_quick_look(run: RunDirectory) -> None:
+    """The run under such a title."""
+    file = run.path / "spec.toml"
+    text = file.read_text()
+    changed = re.sub(r'^title = ".*"$', f'title = "{QUICK_LOOK}"', text, count=1, flags=re.MULTILINE)
+    assert changed != text
+    file.write_text(changed)
 
 
 def with_portrait(run: RunDirectory, row: str) -> Portrait:

@@ -1,4 +1,8 @@
+from pathlib import Path
+
+from gradcast.quick import QUICK_LOOK
 from gradcast.report import number, verdicts, write_report
+from tests.report.copies import as_quick_look, copy_of_run, with_portrait
 from tests.runs import few_labels, finished
 
 
@@ -22,6 +26,21 @@ def test_pictures_are_there_where_the_report_says_so() -> None:
     for name in ("accuracy-matrix.png", "signal.png"):
         assert f"]({name})" in text
         assert (directory.path / name).read_bytes().startswith(b"\x89PNG")
+
+
+def test_pictures_of_a_quick_look_say_so(tmp_path: Path) -> None:
+    directory, (_, results) = copy_of_run(tmp_path / "run"), finished()
+    with_portrait(directory, "base")
+    made = []
+    for quick in (False, True):
+        if quick:
+            as_quick_look(directory)
+        write_report(directory, results)
+        made.append({path.name: path.read_bytes() for path in directory.path.glob("*.png")})
+    plain, marked = made
+    assert plain.keys() == marked.keys() == {"accuracy-matrix.png", "signal.png", "features.png"}
+    assert all(plain[name] != marked[name] for name in plain)
+    assert (directory.path / "report.md").read_text().splitlines()[2].startswith(QUICK_LOOK)
 
 
 def test_few_labels_have_errors_and_one_picture_of_their_course() -> None:

@@ -5,10 +5,11 @@ import pytest
 from PIL import Image
 
 from gradcast.errors import GradcastError
+from gradcast.quick import QUICK_LOOK
 from gradcast.report.read import read_runs
 from gradcast.report.write import compose, files_beside, write_files, write_html
 from gradcast.run import run
-from tests.report.copies import copy_of_run
+from tests.report.copies import as_quick_look, copy_of_run, with_portrait
 from tests.runs import small
 
 
@@ -30,6 +31,24 @@ def test_page_and_files_are_a_function_of_the_run_alone(tmp_path: Path) -> None:
     assert {"paired-differences", "accuracy-matrix-base", "curve-loss"} <= set(pictures)
     with Image.open(folder / "curve-loss.png") as picture:
         assert picture.width > 600
+
+
+@pytest.mark.parametrize("few", [False, True])
+def test_every_file_of_a_quick_look_says_so(tmp_path: Path, few: bool) -> None:
+    directory = copy_of_run(tmp_path / "run", few=few)
+    base = directory.spec.rows[0].name
+    with_portrait(directory, base)
+    files = []
+    for quick in (False, True):
+        if quick:
+            as_quick_look(directory)
+        write_html(read_runs(directory.path), tmp_path / "report.html")
+        made = sorted((tmp_path / "report-files" / "run").iterdir())
+        assert all((QUICK_LOOK in path.read_text()) is quick for path in made if path.suffix != ".png")
+        files.append({path.name: path.read_bytes() for path in made if path.suffix == ".png"})
+    plain, marked = files
+    assert plain.keys() == marked.keys() >= {"paired-differences.png", "curve-loss.png"}
+    assert all(plain[name] != marked[name] for name in plain)
 
 
 def test_one_task_and_one_seed_are_enough(tmp_path: Path) -> None:

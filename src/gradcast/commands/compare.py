@@ -11,6 +11,7 @@ from rich.table import Table
 from gradcast import comparison
 from gradcast.commands.options import JsonOption
 from gradcast.comparison import Comparisons
+from gradcast.quick import QUICK_LOOK
 from gradcast.report import number
 from gradcast.statistics import Paired
 from gradcast.store import to_json
@@ -40,6 +41,8 @@ def compare(
 def print_comparisons(console: Console, comparisons: Comparisons) -> None:
     """Each verdict with the numbers behind it, then what was left out."""
     several = len(comparisons.found) > 1
+    if comparisons.quick:
+        console.print(f"[yellow]{QUICK_LOOK}")
     for own in comparisons.found:
         console.print(f"[bold]{escape(own.title)}: {escape(own.paired.verdict)}")
         table = Table.grid(padding=(0, 3))

@@ -10,6 +10,7 @@ from gradcast import specfile
 from gradcast.commands.options import SeedsOption, SetOption
 from gradcast.commands.training import trains
 from gradcast.errors import GradcastError
+from gradcast.quick import QUICK_LOOK
 from gradcast.spec import Spec
 
 COURSE = "steps|warm_up|milestones|ramp|test_every"  # what is counted in steps
@@ -55,7 +56,7 @@ def ssl(
 def shortened(spec: Spec) -> Spec:
     """A quick look at the same: no result takes its place, for its name says what it is."""
     quick = in_steps(spec, lambda steps: min(max(steps // QUICK, QUICK_STEPS), steps))
-    title = f"Quick look, not a result: {spec.title or spec.name}"
+    title = f"{QUICK_LOOK}: {spec.title or spec.name}"
     return quick.model_copy(update={"name": f"{spec.name}-quick", "title": title})
 
 

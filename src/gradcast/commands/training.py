@@ -23,6 +23,7 @@ from gradcast.commands.options import (
 from gradcast.console import ProgressDisplay, print_results
 from gradcast.environment import be_deterministic, keep_freed_memory, use_threads
 from gradcast.errors import GradcastError
+from gradcast.quick import mark
 from gradcast.result import RowResult
 from gradcast.run import run
 from gradcast.spec import Spec
@@ -114,9 +115,10 @@ def _show(spec: Spec, *, json: bool) -> None:
 
 
 def _print(directory: RunDirectory, results: list[RowResult], *, json: bool) -> None:
+    spec = directory.spec
     if json:
-        typer.echo(
-            to_json({"directory": str(directory.path), "rows": [result.as_dict() for result in results]}), nl=False
-        )
+        rows = [result.as_dict() for result in results]
+        facts = {"directory": str(directory.path), "quick": bool(mark(spec)), "rows": rows}
+        typer.echo(to_json(facts), nl=False)
     else:
-        print_results(Console(), results, directory.path, advice(directory.spec, results))
+        print_results(Console(), results, directory.path, advice(spec, results), mark(spec))

@@ -10,12 +10,13 @@ from gradcast.experiments.correlations import Clouds
 from gradcast.experiments.experiment import Kind
 from gradcast.experiments.outcome import Line
 from gradcast.experiments.over_tasks import LABELS, STREAM, over_tasks
-from gradcast.experiments.reproduce import QUICK_LOOK, Request
+from gradcast.experiments.reproduce import Request
 from gradcast.experiments.rows import results
 from gradcast.figures.matrices import accuracy_matrices, difference, difference_matrix
 from gradcast.figures.scatter import scatter_panels
-from gradcast.figures.style import save_png, svg
+from gradcast.figures.style import save_png, stamp, svg
 from gradcast.figures.sweeps import MEASURES, Base, Sweep, sweep_panels
+from gradcast.quick import QUICK_LOOK
 from gradcast.store import write_text
 
 if TYPE_CHECKING:
@@ -31,8 +32,7 @@ def draw(wanted: Request, found: Sequence[Line], groups: Clouds) -> list[Path]:
     """
     made = _scatter(groups) if groups else KINDS[wanted.experiment.header.kind](wanted, found)
     for name, figure in made.items():
-        if wanted.quick:
-            figure.suptitle(QUICK_LOOK, x=0.99, ha="right", fontsize=8)
+        stamp(figure, QUICK_LOOK if wanted.quick else "")
         save_png(figure, wanted.folder / f"{name}.png")
         write_text(wanted.folder / f"{name}.svg", svg(figure))
     return [wanted.folder / f"{name}.png" for name in made]

@@ -14,11 +14,11 @@ from gradcast.experiments.experiment import Experiment, Item, load
 from gradcast.experiments.outcome import FAILED, Line, lines
 from gradcast.experiments.trained import Trained, known, rows_of
 from gradcast.loop import Extent, Position
+from gradcast.quick import QUICK_LOOK
 from gradcast.shared import Display, RowObserver
 from gradcast.spec import Spec
 
 QUICK_SEEDS = 2
-QUICK_LOOK = "QUICK LOOK, not a result"  # on all that it makes
 RESULT = "result.json"  # of a table
 DTYPE: Arithmetic = Spec.model_fields["dtype"].default
 

@@ -5,8 +5,9 @@ from pathlib import Path
 
 from gradcast.experiments.correlations import Clouds, as_dict, in_words
 from gradcast.experiments.outcome import Line
-from gradcast.experiments.reproduce import QUICK_LOOK, RESULT, Request
+from gradcast.experiments.reproduce import RESULT, Request
 from gradcast.experiments.trained import MEASURES
+from gradcast.quick import QUICK_LOOK
 from gradcast.report.tables import Cell, Table, estimate
 from gradcast.report.words import number
 from gradcast.store import to_json, write_text

@@ -72,6 +72,12 @@ def legend(figure: "Figure", columns: int) -> None:
         text.set_parse_math(False)
 
 
+def stamp(figure: "Figure", words: str) -> None:
+    """Words in the upper right corner, where there are any: what the picture is not."""
+    if words:
+        figure.suptitle(words, x=0.99, ha="right", fontsize=8, color=INK)
+
+
 @styled()
 def save_png(figure: "Figure", path: Path) -> None:
     """On white, the same bytes each time."""

@@ -1,7 +1,7 @@
 """What a report is made of, before it is a page or files: sections of words, tables and pictures."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
@@ -53,3 +53,17 @@ class Section:
     name: str
     title: str
     blocks: Sequence[Block]
+
+    def marked(self, words: str) -> "Section":
+        """The same with these words on every table and picture, which are files of their own too."""
+        return replace(self, blocks=[_marked(block, words) for block in self.blocks]) if words else self
+
+
+def _marked(block: Block, words: str) -> Block:
+    if isinstance(block, Gallery):
+        for picture in block.pictures:
+            style.stamp(picture.figure, words)
+    elif isinstance(block, Table):
+        first, *others = block.head
+        return replace(block, title=f"{words}: {block.title}", head=[f"{first} ({words})", *others])
+    return block

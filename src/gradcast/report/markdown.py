@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from gradcast.advice import advice
 from gradcast.figures import accuracy_matrices, signal_courses
 from gradcast.figures.portraits import feature_panels, said
-from gradcast.figures.style import save_png
+from gradcast.figures.style import save_png, stamp
 from gradcast.portrait import read_portrait
+from gradcast.quick import mark
 from gradcast.report.words import DIVISOR, SELECTED, diagnosed, headline, measured, number, verdicts
 from gradcast.result import RowResult
 from gradcast.store import RunDirectory, write_text
@@ -22,6 +23,7 @@ def write_report(directory: RunDirectory, results: Sequence[RowResult]) -> None:
     spec, few = directory.spec, results[0].tests is not None
     pictures = _pictures(results)
     for name, _, figure in pictures:
+        stamp(figure, mark(spec))
         save_png(figure, directory.path / name)
     features = _features(directory, results)
     advised = advice(spec, results)
@@ -60,7 +62,9 @@ def _features(directory: RunDirectory, results: Sequence[RowResult]) -> list[str
     seen = [(label, portrait) for label, portrait in found if portrait is not None]
     if not seen:
         return []
-    save_png(feature_panels(seen), directory.path / "features.png")
+    figure = feature_panels(seen)
+    stamp(figure, mark(directory.spec))
+    save_png(figure, directory.path / "features.png")
     rows = [[label, said(own, own.shared), said(own, own.private)] for label, own in seen]
     table = _table(["linear probe on test images", "shared features", "private features"], rows)
     picture = "![Features of the first seed on two principal components](features.png)"

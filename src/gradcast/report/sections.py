@@ -6,6 +6,7 @@ from gradcast.figures.curves import Curve, stream_curves
 from gradcast.figures.matrices import accuracy_matrix, difference, difference_matrix
 from gradcast.figures.paired import paired_differences
 from gradcast.figures.portraits import feature_panels, said
+from gradcast.quick import mark
 from gradcast.report import evidence
 from gradcast.report.blocks import Block, Fold, Gallery, Picture, Section
 from gradcast.report.read import Run
@@ -40,7 +41,7 @@ def sections(run: Run) -> list[Section]:
         Section("cost", "Cost", [evidence.cost_table(run)] if any(row.time for row in run.rows) else []),
         Section("specification", "Specification and environment", _specification(run)),
     ]
-    return [section for section in found if section.blocks]
+    return [section.marked(mark(run.spec)) for section in found if section.blocks]
 
 
 def _over_tasks(run: Run) -> list[Section]:
