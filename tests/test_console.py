@@ -80,6 +80,33 @@ def test_progress_shows_step_task_and_accuracy() -> None:
     assert "DCL: finished earlier" in shown
 
 
+def test_a_log_has_a_line_a_minute() -> None:
+    text, clock = io.StringIO(), iter(range(0, 1000, 5))
+    log = Console(file=text, width=40)
+    with ProgressDisplay(log, now=lambda: float(next(clock))) as display:
+        row = display.row("ResNet GEM [/x] + predicted gradients", Extent((10_000, 10_000)))
+        for step in range(30):  # five seconds each
+            row.stepped(step, 0, {})
+        lines = text.getvalue().splitlines()
+        assert [line.partition(", task 1")[0] for line in lines] == [
+            f"ResNet GEM [/x] + predicted gradients: {done} of 20,000" for done in (12, 24)
+        ]
+        assert re.fullmatch(r"(, \d+:\d\d:\d\d left)?", lines[0].partition(", task 1")[2])
+        moved = display.transfer("cifar-100")
+        for done in range(12):
+            moved(done << 20, None)
+        assert text.getvalue().splitlines()[2].startswith("cifar-100: 5, MB")
+
+
+def test_a_terminal_has_bars_alone() -> None:
+    out, text = console(100)
+    with ProgressDisplay(out, now=iter(range(0, 10_000, 100)).__next__) as display:
+        row = display.row("GEM", Extent((5, 5)))
+        for step in range(10):
+            row.stepped(step, 0, {})
+    assert "GEM: " not in text.getvalue()
+
+
 def test_a_row_that_goes_on_starts_where_it_was() -> None:
     out, text = console(100)
     with ProgressDisplay(out) as display:

@@ -1,7 +1,9 @@
 """What a person sees in the terminal: progress with the time left, and the table of results."""
 
+import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -27,14 +29,16 @@ from gradcast.report import number, verdicts
 from gradcast.report.words import ERRORS, SELECTED, measured
 from gradcast.result import RowResult
 
+MINUTE = 60.0
 GAIN = "A gain is how much lower the last error is than the first row's."
 
 
 class ProgressDisplay:
-    """Progress bars on standard error, one a row."""
+    """Progress bars on standard error, one a row; in a file, where no bar moves, a line a minute."""
 
-    def __init__(self, console: Console) -> None:
-        self.console = console
+    def __init__(self, console: Console, now: Callable[[], float] = time.monotonic) -> None:
+        self.console, self.now = console, now
+        self.moving, self.told = console.is_terminal or console.is_jupyter, now()
         self.warned: set[str] = set()
         wide = console.width >= 100
         self.progress = Progress(
@@ -65,19 +69,40 @@ class ProgressDisplay:
             self.warned.add(str(message))
             self.console.print(f"[yellow]warning:[/] {escape(str(message))}", soft_wrap=True)
 
+    def move(
+        self, bar: TaskID, completed: float | None = None, total: float | None = None, note: str | None = None
+    ) -> None:
+        """Change a bar; where nobody sees it move, tell of it from time to time."""
+        self.progress.update(bar, completed=completed, total=total)
+        if note is not None:
+            self.progress.update(bar, note=note)
+        if not self.moving and (now := self.now()) - self.told >= MINUTE:
+            self.told = now
+            self._tell(bar)
+
+    def _tell(self, bar: TaskID) -> None:
+        (own,) = (task for task in self.progress.tasks if task.id == bar)
+        note, seconds = own.fields["note"], own.time_remaining
+        parts = [
+            f"{own.description}: {own.completed:,.0f}" + ("" if own.total is None else f" of {own.total:,.0f}"),
+            *([note] if note else []),
+            *([] if seconds is None else [f"{timedelta(seconds=int(seconds))} left"]),
+        ]
+        self.console.print(", ".join(parts), soft_wrap=True)
+
     def track(self, rounds: Iterable[Any], what: str, total: int) -> Iterable[Any]:
         """A bar for a long loop before training."""
         bar = self.progress.add_task(escape(what), total=total, note="")
-        for entry in rounds:
+        for done, entry in enumerate(rounds, 1):
             yield entry
-            self.progress.advance(bar)
+            self.move(bar, completed=done)
 
     def transfer(self, what: str) -> Callable[[int, int | None], None]:
         """A bar for a download, in megabytes."""
         bar = self.progress.add_task(escape(what), total=None, note="MB")
 
         def moved(done: int, total: int | None) -> None:
-            self.progress.update(bar, completed=done >> 20, total=None if total is None else total >> 20)
+            self.move(bar, completed=done >> 20, total=None if total is None else total >> 20)
 
         return moved
 
@@ -87,7 +112,7 @@ class ProgressDisplay:
             self.console.print(f"[dim]{escape(label)}: goes on after step {start.steps}")
         # the first step of all compiles kernels on a GPU, which takes a while
         bar = self.progress.add_task(escape(label), total=groups * extent.steps, note="getting ready")
-        return RowProgress(self.progress, bar, extent)
+        return RowProgress(self, bar, extent)
 
     def skipped(self, label: str) -> None:
         """Say that the row needs no run."""
@@ -97,8 +122,8 @@ class ProgressDisplay:
 class RowProgress:
     """Hears of one row's steps."""
 
-    def __init__(self, progress: Progress, bar: TaskID, extent: Extent) -> None:
-        self.progress, self.bar, self.extent = progress, bar, extent
+    def __init__(self, display: ProgressDisplay, bar: TaskID, extent: Extent) -> None:
+        self.display, self.bar, self.extent = display, bar, extent
         self.done = 0
         self.group: int | None = None  # of seeds; none has begun
         self.tested = ""  # what the newest test while training said
@@ -107,7 +132,7 @@ class RowProgress:
         """This group of seeds goes on from there."""
         first, self.group, self.done = self.group is None, group, position.batches
         # what was done before this process says nothing about its speed
-        move = self.progress.reset if first else self.progress.update
+        move = self.display.progress.reset if first else self.display.move
         move(self.bar, completed=self._before(position.task) + self.done)
 
     def stepped(self, step: int, task: int, metrics: Metrics) -> None:
@@ -117,12 +142,12 @@ class RowProgress:
         epoch = f", epoch {self.done // self.extent.epoch + 1}" if self.extent.epoch else ""
         note = self.tested or (f"task {task + 1}{epoch}" if self.extent.told == 1 else "")
         self.done += 1
-        self.progress.update(self.bar, completed=self._before(task) + self.done, note=note)
+        self.display.move(self.bar, completed=self._before(task) + self.done, note=note)
 
     def trained(self, task: int) -> None:
         """Say what the wait is for; a task may be over before its last epoch."""
         self.done = 0
-        self.progress.update(self.bar, completed=self._before(task + 1), note="evaluating")
+        self.display.move(self.bar, completed=self._before(task + 1), note="evaluating")
 
     def _before(self, task: int) -> int:
         return (self.group or 0) * self.extent.steps + self.extent.before(task)
@@ -130,9 +155,9 @@ class RowProgress:
     def evaluated(self, tasks_done: int, accuracy: Tensor) -> None:
         """Show the mean accuracy over the tasks seen, or the error of a single one."""
         if tasks_done and self.tested:
-            self.progress.update(self.bar, note=f"error {100 * (1 - float(accuracy.mean())):.1f} %")
+            self.display.move(self.bar, note=f"error {100 * (1 - float(accuracy.mean())):.1f} %")
         elif tasks_done:
-            self.progress.update(self.bar, note=f"{100 * float(accuracy[:, :tasks_done].mean()):.1f} %")
+            self.display.move(self.bar, note=f"{100 * float(accuracy[:, :tasks_done].mean()):.1f} %")
 
 
 def print_results(

@@ -38,7 +38,9 @@ def reproduce(
     what: Annotated[
         str, typer.Argument(metavar="list|ID", help="[bold]list[/], or a table or figure by its ID, e.g. E1 or F7")
     ] = "list",
-    rows: Annotated[str | None, typer.Option(help="only these rows, by name, separated by commas")] = None,
+    rows: Annotated[
+        str | None, typer.Option(help="only these rows and those they are compared with: names, separated by commas")
+    ] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="seeds 0 to N-1 (default: the experiment's own)")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="short, small, two seeds: a look, not a result")] = False,
     show: Annotated[bool, typer.Option("--show", help="train nothing, print what there is")] = False,
