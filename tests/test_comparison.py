@@ -182,6 +182,23 @@ def test_the_same_stream_of_other_data_is_not_paired(tmp_path: Path) -> None:
         compare(a, b)
 
 
+@pytest.mark.parametrize("file", ["seed-1/accuracy.csv", "stream.json"])
+def test_a_damaged_row_is_named_and_the_others_are_compared(tmp_path: Path, file: str) -> None:
+    run = made(tmp_path, BASE | {"predicted": [80.0, 81.1, 79.0], "random": [83.0, 83.9, 82.1]})
+    (run / "predicted" / file).write_text("{")
+    found = compare(run / "base", run)
+    assert verdicts(found) == ["random helps by 2.8 to 3.2 points"]
+    (sentence,) = found.damage
+    assert f"predicted/{file} cannot be read" in sentence
+    assert found.as_dict()["damage"] == [sentence]
+    assert compare(run / "base", run / "random").damage == []  # nobody asked for it
+    with pytest.raises(GradcastError, match=r"predicted/.* cannot be read"):
+        compare(run / "base", run / "predicted")
+    shutil.rmtree(run / "random")
+    with pytest.raises(GradcastError, match=r"predicted/.* cannot be read"):
+        compare(run / "base", run)
+
+
 def test_paths_may_be_relative_or_linked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = made(tmp_path, BASE | {"random": [83.0, 83.9, 82.1]})
     (tmp_path / "link").symlink_to(run)

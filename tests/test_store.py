@@ -16,6 +16,8 @@ from gradcast.specfile import load
 from gradcast.store import WRITING, RunDirectory, to_json, write_tensors, write_text
 from tests.runs import begun
 
+STEP = '{"step": 0, "task": 0, "loss": 1.0}\n'
+
 
 @pytest.fixture
 def directory(tmp_path: Path) -> RunDirectory:
@@ -49,22 +51,25 @@ def test_weights_and_stream_facts_are_readable(directory: RunDirectory) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "content"),
+    ("file", "content", "fault"),
     [
-        ("accuracy.csv", "tasks_done,task_0\n0,abc\n"),
-        ("accuracy.csv", ""),
-        ("accuracy.csv", "tasks_done,task_0\n0,0.5\n"),
-        ("accuracy.csv", "tasks_done,task_0\n0,0.5\n1,nan\n"),
-        ("metrics.jsonl", '{"step": 0'),
-        ("metrics.jsonl", ""),
-        ("metrics.jsonl", "5\n"),
+        ("accuracy.csv", "tasks_done,task_0\n0,abc\n1,0.5\n", "line 2 has something that is no number"),
+        ("accuracy.csv", "", "0 tasks"),
+        ("accuracy.csv", "tasks_done,task_0\n0,0.5\n", "1 rows for 1 tasks"),
+        ("accuracy.csv", "tasks_done,task_0\n0,0.5\n1,nan\n", "line 3 has a number that is no share of images"),
+        ("accuracy.csv", "tasks_done,task_0\n0,0.5\n1,7.5\n", "line 3 has a number that is no share of images"),
+        ("accuracy.csv", "tasks_done,task_0\n0,0.5\n1,0.5,0.5\n", "line 3 has 2 numbers for 1 tasks"),
+        ("metrics.jsonl", '{"step": 0', "line 1: Expecting ',' delimiter"),
+        ("metrics.jsonl", "", "no step"),
+        ("metrics.jsonl", STEP + "5\n", "line 2 has not the numbers of a step"),
+        ("metrics.jsonl", STEP + STEP.replace("1.0", '"abc"'), "line 2 has not the numbers of a step"),
+        ("metrics.jsonl", STEP * 2 + f'{{"step": {10**30}}}', "line 3: the number 10000000000000000000… is too large"),
     ],
 )
-@pytest.mark.filterwarnings("ignore:loadtxt")
-def test_damaged_files_are_named(directory: RunDirectory, file: str, content: str) -> None:
+def test_damaged_files_are_named(directory: RunDirectory, file: str, content: str, fault: str) -> None:
     (directory.seed("base", 0) / file).write_text(content)
     read = directory.accuracy if file == "accuracy.csv" else directory.metrics
-    with pytest.raises(GradcastError, match=f"{file} cannot be read"):
+    with pytest.raises(GradcastError, match=rf"{file} cannot be read \({fault}"):
         read("base", 0)
     with pytest.raises(GradcastError, match=rf"seed-7/{file} is missing; delete .* and run again"):
         read("base", 7)

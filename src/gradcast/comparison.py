@@ -7,22 +7,21 @@ two run directories    their rows of the same name; the first directory is the b
 a row and a directory  every other row of the directory; the row is the base, wherever it stands
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gradcast import result, statistics
+from gradcast import statistics
 from gradcast.errors import GradcastError, told
 from gradcast.jsontext import parse_json
+from gradcast.measures import measure
 from gradcast.quick import mark
-from gradcast.result import RowResult
-from gradcast.spec import Setting, Spec
+from gradcast.spec import Row, Setting, Spec
 from gradcast.specfile import nearest
 from gradcast.statistics import Paired
 from gradcast.store import RunDirectory
 
 REMEDY = "name a run directory, as in runs/digits-1a2b3c4d, or one row of it, as in runs/digits-1a2b3c4d/base"
-Results = Mapping[Path, Sequence[RowResult]]  # of every run that is looked at
 
 
 @dataclass(frozen=True)
@@ -39,21 +38,24 @@ class Named:
         names = [row.name for row in self.spec.rows] if self.row is None else [self.row]
         return [name for name in names if not self.run.finished(name)]
 
-    def rows(self, results: Results) -> list["Finished"]:
-        """The finished rows that it names, out of the results of each run."""
-        settings = {row.name: row.setting for row in self.spec.rows}
-        return [
-            Finished(
-                given=self.given,
-                place=self.given if self.row else self.given / own.name,
-                name=own.name,
-                label=own.label,
-                setting=settings[own.name],
-                acc=dict(zip(own.seeds, own.acc(), strict=True)),
-            )
-            for own in results[self.run.path]
-            if self.row in (None, own.name)
-        ]
+    def rows(self) -> tuple[list["Finished"], list[str]]:
+        """The finished rows that it names, and a sentence for each of them that is damaged; an error if all are."""
+        found, damage = list[Finished](), list[str]()
+        for row in self.spec.rows:
+            if self.row in (None, row.name) and self.run.finished(row.name):
+                try:
+                    found.append(self._read(row))
+                except GradcastError as error:
+                    damage.append(str(error))
+        if not found:
+            raise GradcastError(damage[0])
+        return found, damage
+
+    def _read(self, row: Row) -> "Finished":
+        place, tasks = self.given if self.row else self.given / row.name, row.setting.stream.tasks
+        matrices = {seed: self.run.accuracy(row.name, seed, tasks) for seed in self.spec.seeds}
+        acc = {seed: 100 * measure(matrix).acc for seed, matrix in matrices.items()}
+        return Finished(self.given, place, row.name, row.label, row.setting, acc, _data(place))
 
 
 @dataclass(frozen=True)
@@ -66,14 +68,7 @@ class Finished:
     label: str
     setting: Setting
     acc: dict[int, float]  # per cent, by seed
-
-    def data(self) -> str:
-        """The digest of what it was trained on."""
-        file = self.place / "stream.json"
-        try:
-            return str(parse_json(file.read_text(encoding="utf-8"))["source"])
-        except (OSError, ValueError, LookupError, TypeError) as error:
-            raise GradcastError(f"{file} cannot be read ({told(error)}); delete {self.place} and run again") from None
+    data: str  # the digest of what it was trained on
 
 
 Pair = tuple[Finished, Finished]  # base and variant
@@ -107,12 +102,13 @@ class Comparisons:
 
     found: list[Comparison]
     left_out: list[str]
+    damage: list[str]  # a sentence for every row that cannot be read
     quick: bool  # whether one of the runs is but a quick look
 
     def as_dict(self) -> dict[str, object]:
         """For --json."""
         found = [own.as_dict() for own in self.found]
-        return {"comparisons": found, "left_out": self.left_out, "quick": self.quick}
+        return {"comparisons": found, "left_out": self.left_out, "damage": self.damage, "quick": self.quick}
 
 
 def compare(first: Path, second: Path) -> Comparisons:
@@ -120,8 +116,12 @@ def compare(first: Path, second: Path) -> Comparisons:
     base, variant = locate(first), locate(second)
     if base.row is None and variant.row is not None:
         base, variant = variant, base
-    results = {run: result.read(RunDirectory(run), steps=False) for run in {base.run.path, variant.run.path}}
-    pairs, unequal = _comparable(_pairs(base, variant, results))
+    (bases, flaws), (variants, others) = base.rows(), variant.rows()
+    damage = list(dict.fromkeys([*flaws, *others]))
+    together = _pairs(base, variant, bases, variants)
+    if not together:
+        raise GradcastError(damage[0] if damage else _missing(base, variant))
+    pairs, unequal = _comparable(together)
     seeds = [_common_seeds(*pair) for pair in pairs]
     raw = [
         statistics.compare([own.acc[seed] for seed in common], [against.acc[seed] for seed in common])
@@ -132,7 +132,7 @@ def compare(first: Path, second: Path) -> Comparisons:
         for pair, common, paired in zip(pairs, seeds, statistics.correct(raw), strict=True)
     ]
     left_out = list(dict.fromkeys([*unequal, *_left_out(base, variant, pairs)]))
-    return Comparisons(found, left_out, quick=any(mark(own.spec) for own in (base, variant)))
+    return Comparisons(found, left_out, damage, quick=any(mark(own.spec) for own in (base, variant)))
 
 
 def locate(given: Path) -> Named:
@@ -161,21 +161,30 @@ def _fault(place: Path) -> str:
     return "is no run directory, it has no spec.toml"
 
 
-def _pairs(base: Named, variant: Named, results: Results) -> list[Pair]:
+def _pairs(base: Named, variant: Named, bases: Sequence[Finished], variants: Sequence[Finished]) -> list[Pair]:
     """Which row is compared with which."""
-    bases, variants = base.rows(results), variant.rows(results)
     if base.row is None:
         by_name = {own.name: own for own in bases}
-        pairs = [(by_name[own.name], own) for own in variants if own.name in by_name]
-        missing = f"{base.given} and {variant.given} have no finished rows of the same name; name a row of each"
-    else:
-        (against,) = bases
-        itself = against.place.resolve() if variant.row is None else None  # a row named twice is compared with itself
-        pairs = [(against, own) for own in variants if own.place.resolve() != itself]
-        missing = f"{variant.given} has no other finished row than {base.given}; name another run or row"
-    if not pairs:
-        raise GradcastError(missing)
-    return pairs
+        return [(by_name[own.name], own) for own in variants if own.name in by_name]
+    (against,) = bases
+    itself = against.place.resolve() if variant.row is None else None  # a row named twice is compared with itself
+    return [(against, own) for own in variants if own.place.resolve() != itself]
+
+
+def _missing(base: Named, variant: Named) -> str:
+    """Why there is no pair."""
+    if base.row is None:
+        return f"{base.given} and {variant.given} have no finished rows of the same name; name a row of each"
+    return f"{variant.given} has no other finished row than {base.given}; name another run or row"
+
+
+def _data(place: Path) -> str:
+    """The digest of what a row was trained on."""
+    file = place / "stream.json"
+    try:
+        return str(parse_json(file.read_text(encoding="utf-8"))["source"])
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise GradcastError(f"{file} cannot be read ({told(error)}); delete {place} and run again") from None
 
 
 def _comparable(pairs: Sequence[Pair]) -> tuple[list[Pair], list[str]]:
@@ -206,7 +215,7 @@ def _common_seeds(base: Finished, variant: Finished) -> list[int]:
     unequal = [f"{key} is {own[key]!r} and {against[key]!r}" for key in own if own[key] != against[key]]
     if unequal:
         raise GradcastError(f"{both} have different streams and cannot be paired: {', '.join(unequal)}")
-    if base.data() != variant.data():
+    if base.data != variant.data:
         raise GradcastError(f"{both} were trained on different data and cannot be paired; run both on the same data")
     common = [seed for seed in base.acc if seed in variant.acc]
     if not common:

@@ -17,7 +17,6 @@ import math
 import os
 import shutil
 import tomllib
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,6 +33,7 @@ from gradcast.spec import Spec
 from gradcast.specfile import dump, parse
 
 Line = dict[str, float | int | str]  # a logged step; infinities are words
+WORDS = ("inf", "-inf", "nan")
 WRITING = ".writing"  # folder of files that are not whole yet
 
 
@@ -126,15 +126,15 @@ class RunDirectory:
         """The accuracy matrix of one replica, row 0 before training; of so many tasks, where that is known."""
         file = self.seed(row, seed) / "accuracy.csv"
         try:
-            with warnings.catch_warnings(action="ignore"):  # of an empty file: our own sentence says it
-                table = np.loadtxt(file, delimiter=",", skiprows=1, ndmin=2)[:, 1:]
-            if table.shape[0] != table.shape[1] + 1 or not np.isfinite(table).all():
-                raise ValueError(f"{table.shape[0]} rows for {table.shape[1]} tasks, or not numbers")
-            if tasks not in (None, table.shape[1]):
-                raise ValueError(f"{table.shape[1]} tasks where the specification says {tasks}")
-        except (OSError, ValueError, IndexError) as error:
+            heading, *lines = file.read_text(encoding="utf-8").splitlines() or [""]
+            found = heading.count(",")
+            if found == 0 or tasks not in (None, found):
+                raise ValueError(f"{found} tasks" + ("" if tasks is None else f" where the specification says {tasks}"))
+            if len(lines) != found + 1:
+                raise ValueError(f"{len(lines)} rows for {found} tasks")
+            return np.array(shares(lines, found))
+        except (OSError, ValueError) as error:
             raise damaged(file, error) from None
-        return table
 
     def metrics(self, row: str, seed: int, tasks: int | None = None) -> list[Line]:
         """The logged steps of one replica; of so many tasks, where that is known."""
@@ -161,15 +161,41 @@ class RunDirectory:
 
 
 def logged(lines: Iterable[str], tasks: int | None = None) -> list[Line]:
-    """Steps as they were written, a JSON object each; a ValueError where one is something else."""
-    found = [parse_json(line) for line in lines]
-    for line in found:
-        if not isinstance(line, dict) or not all(isinstance(value, float | int | str) for value in line.values()):
-            raise ValueError("a line without the numbers of a step")
-        if "loss" not in line or type(line.get("task")) is not int or line["task"] < 0:
-            raise ValueError("a step without its loss or task")
-        if tasks is not None and line["task"] >= tasks:
-            raise ValueError("a step without a known task")
+    """Steps as they were written, a JSON object each; a ValueError names the line that is something else."""
+    return [_step(number, line, tasks) for number, line in enumerate(lines, 1)]
+
+
+def _step(number: int, text: str, tasks: int | None) -> Line:
+    try:
+        line = parse_json(text)
+    except ValueError as error:
+        raise ValueError(f"line {number}: {getattr(error, 'msg', error)}") from None
+    if not isinstance(line, dict) or not all(_is_number(value) for value in line.values()):
+        raise ValueError(f"line {number} has not the numbers of a step")
+    if "loss" not in line or type(line.get("task")) is not int or line["task"] < 0:
+        raise ValueError(f"line {number} is a step without its loss or task")
+    if tasks is not None and line["task"] >= tasks:
+        raise ValueError(f"line {number} is a step without a known task")
+    return line
+
+
+def _is_number(value: object) -> bool:
+    return value in WORDS if isinstance(value, str) else isinstance(value, float | int)
+
+
+def shares(lines: Iterable[str], tasks: int) -> list[list[float]]:
+    """Accuracies as they were written, after the heading; a ValueError names the line that is something else."""
+    found = []
+    for number, line in enumerate(lines, 2):
+        try:
+            values = [float(value) for value in line.split(",")[1:]]
+        except ValueError:
+            raise ValueError(f"line {number} has something that is no number") from None
+        if len(values) != tasks:
+            raise ValueError(f"line {number} has {len(values)} numbers for {tasks} tasks")
+        if not all(0 <= value <= 1 for value in values):
+            raise ValueError(f"line {number} has a number that is no share of images, which are between 0 and 1")
+        found.append(values)
     return found
 
 

@@ -2,6 +2,7 @@ import io
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import typer
@@ -14,6 +15,7 @@ from gradcast.comparison import Comparisons
 from gradcast.comparison import compare as compare_places
 from gradcast.errors import GradcastError
 from gradcast.report import number
+from tests.report.copies import copy_of_run
 from tests.runs import finished
 
 
@@ -32,7 +34,7 @@ def shown(variant: list[float], base: list[float], *left_out: str, quick: bool =
     own = compare_places(directory.path / "base", directory.path / "random").found[0]
     changed = replace(own, paired=statistics.compare(variant, base), base=replace(own.base, label="GEM [/x]"))
     console = Console(width=200, file=io.StringIO(), record=True)
-    print_comparisons(console, Comparisons([changed], list(left_out), quick=quick))
+    print_comparisons(console, Comparisons([changed], list(left_out), [], quick=quick))
     return [line.rstrip() for line in console.export_text().splitlines()]
 
 
@@ -100,6 +102,18 @@ def test_json_holds_every_number() -> None:
     assert own["difference"]["mean"] == pytest.approx(paired.difference.mean)
     assert (own["t_test"], own["wilcoxon"]) == pytest.approx((paired.t_test, paired.wilcoxon))
     assert {"bootstrap", "effect_size", "seeds_needed", "t_test_holm", "wilcoxon_holm", "verdict"} <= own.keys()
+
+
+def test_a_damaged_row_is_an_error_beside_the_comparisons(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = copy_of_run(tmp_path / "run")
+    (directory.path / "predicted" / "seed-1" / "accuracy.csv").unlink()
+    with pytest.raises(typer.Exit) as left:
+        compare(directory.path / "base", directory.path)
+    assert left.value.exit_code == 2
+    said = capsys.readouterr()
+    assert "against GEM: " in said.out
+    assert "error: " in said.err
+    assert "predicted/seed-1/accuracy.csv is missing" in " ".join(said.err.split())
 
 
 def test_a_mistake_is_one_sentence() -> None:

@@ -11,6 +11,8 @@ from rich.table import Table
 from gradcast import comparison
 from gradcast.commands.options import JsonOption
 from gradcast.comparison import Comparisons
+from gradcast.console import complain
+from gradcast.errors import BAD_INPUT
 from gradcast.quick import QUICK_LOOK
 from gradcast.report import number
 from gradcast.statistics import Paired
@@ -30,12 +32,17 @@ def compare(
     Two run directories: rows of the same name are paired.
     A row and a run directory: the row is the base of every other row there.
     Several comparisons: p-values and verdicts are corrected by Holm's method.
+    A row that cannot be read is left out with a sentence, and the exit code is 2.
     """
     found = comparison.compare(a, b)
     if json:
         typer.echo(to_json(found.as_dict()), nl=False)
     else:
         print_comparisons(Console(), found)
+    for sentence in found.damage:
+        complain(sentence)
+    if found.damage:
+        raise typer.Exit(BAD_INPUT)
 
 
 def print_comparisons(console: Console, comparisons: Comparisons) -> None:

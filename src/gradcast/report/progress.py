@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from gradcast.store import Line, damaged, logged
+from gradcast.store import Line, damaged, logged, shares
 
 Matrix = Float[np.ndarray, "rows tasks"]
 
@@ -14,12 +14,11 @@ def accuracy_so_far(file: Path, tasks: int) -> Matrix:
     """The accuracy matrix; not a number where training has not come yet."""
     matrix = np.full((tasks + 1, tasks), np.nan)
     try:
-        for index, line in enumerate(_lines(file)[1:]):  # after the heading
-            _, *numbers = line.split(",")
-            if len(numbers) != tasks:
-                raise ValueError(f"{len(numbers)} numbers for {tasks} tasks")
-            matrix[index] = [float(number) for number in numbers]
-    except (OSError, ValueError, IndexError) as error:
+        found = shares(_lines(file)[1:], tasks)  # after the heading
+        if len(found) > tasks + 1:
+            raise ValueError(f"{len(found)} rows for {tasks} tasks")
+        matrix[: len(found)] = np.reshape(found, (-1, tasks))
+    except (OSError, ValueError) as error:
         raise damaged(file, error) from None
     return matrix
 
