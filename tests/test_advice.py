@@ -28,6 +28,10 @@ def test_a_signal_that_did_not_help_leads_to_the_one_that_does() -> None:
     assert f"gradcast run {DEEP}-best" in told
 
 
+def test_a_quick_look_advises_nothing() -> None:
+    assert advice(load(DEEP, ['title="QUICK LOOK, not a result"']), rows(BASE, NOISE)) is None
+
+
 def test_without_a_preset_the_settings_are_spelled_out_and_valid() -> None:
     told = advice(load("icifar100-resnet-dcl"), rows(BASE, NOISE))
     assert told is not None

@@ -102,6 +102,14 @@ def test_holm_by_hand() -> None:
     assert holm([]) == []
 
 
+def test_what_was_corrected_before_is_corrected_anew() -> None:
+    seeds = np.random.default_rng(4).normal(1.0, 1.0, (7, 10))
+    several = [compare(own.tolist(), [0.0] * 10) for own in seeds]
+    apart = [*correct(several[:3]), *correct(several[3:])]
+    assert correct(apart) == correct(several) != apart
+    assert correct(apart[:1]) == correct(several[:1])
+
+
 def test_a_verdict_that_does_not_survive_the_correction_is_taken_back() -> None:
     base = [80.0, 81.0, 79.0, 81.0, 81.0]
     weak = compare([81.0, 83.0, 82.0, 85.0, 86.0], base)  # p = 0.0132

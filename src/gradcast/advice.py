@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from gradcast.learners.named import OWN_NETWORKS
 from gradcast.models import MlpSpec
+from gradcast.quick import mark
 from gradcast.result import RowResult
 from gradcast.signals.named import NoSignalSpec
 from gradcast.spec import Spec
@@ -24,7 +25,7 @@ AVERAGED = "evaluation.average = 33"  # what they use on MNIST's streams, where 
 
 def advice(spec: Spec, results: Sequence[RowResult]) -> str | None:
     """A sentence where signals were compared over several seeds and none helped; a run that has the best one knows."""
-    if spec.rows[0].setting.semi is not None:
+    if spec.rows[0].setting.semi is not None or mark(spec):  # a quick look advises nothing
         return None
     signals = {row.name: row.setting.signal for row in spec.rows if not isinstance(row.setting.signal, NoSignalSpec)}
     compared = [r.paired for r in results if r.name in signals and r.paired is not None and len(r.seeds) > 1]

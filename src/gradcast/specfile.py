@@ -235,7 +235,7 @@ def _fields(table: str, chosen: str | None) -> list[str]:
 def nearest(word: str, known: Iterable[str], prefix: str = "") -> str:
     """The end of a sentence about an unknown word: the nearest known one, or all of them."""
     options = list(known)
-    close = get_close_matches(word, options, n=1, cutoff=0.5)
+    close = get_close_matches(word, options, n=1, cutoff=0.6)
     return f"; did you mean {prefix + close[0]!r}?" if close else f"; known: {', '.join(options)}"
 
 

@@ -15,6 +15,7 @@ SIGNIFICANCE = 0.05
 POWER = 0.8
 RESAMPLES = 9999
 MOST_SEEDS = 1000
+MANY = 10  # seeds from which a bootstrap interval covers about what it says
 Beyond = Literal["more than 1000"]
 Differences = Float[np.ndarray, " seeds"]
 
@@ -134,7 +135,11 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def correct(several: Sequence[Paired]) -> list[Paired]:
-    """Comparisons made together, with corrected p-values; a verdict that does not survive them is taken back."""
+    """Comparisons made together, with corrected p-values; a verdict that does not survive them is taken back.
+
+    What they were corrected for before does not count.
+    """
+    several = [_alone(own) for own in several]
     t_tests, wilcoxons = holm([own.t_test for own in several]), holm([own.wilcoxon for own in several])
     corrected = []
     for own, t_test, wilcoxon in zip(several, t_tests, wilcoxons, strict=True):
@@ -142,6 +147,12 @@ def correct(several: Sequence[Paired]) -> list[Paired]:
         withdrawn = own.shown and not found.shown
         corrected.append(replace(found, verdict=_withdrawn(own.difference, len(several))) if withdrawn else found)
     return corrected
+
+
+def _alone(own: Paired) -> Paired:
+    """As it was before any correction."""
+    raw = replace(own, t_test_holm=None, wilcoxon_holm=None)
+    return replace(raw, verdict=_verdict(own.difference)) if raw.shown and not own.shown else raw
 
 
 def _tests(differences: Differences) -> tuple[float, float]:

@@ -37,6 +37,7 @@ def test_show_trains_nothing(tmp_path: Path) -> None:
     assert "not yet" in shown.stdout
     assert not (tmp_path / "reproduced" / "cells").exists()
     assert max(map(len, shown.stdout.splitlines()[1:])) <= 80
+    assert "gradcast report" not in shown.stdout  # there is nothing it could show
 
 
 def test_the_list_leaves_out_what_cannot_be_changed_so(tmp_path: Path) -> None:

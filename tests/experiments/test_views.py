@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from gradcast.comparison import compare
+from gradcast.experiments.cells import Cell
 from gradcast.experiments.experiment import load, names
 from gradcast.experiments.reproduce import Request, outcome
 from gradcast.experiments.views import lay_out, plain
@@ -40,6 +41,21 @@ def test_rows_are_compared_with_the_tables_base_in_a_report(out: Path) -> None:
         assert own.paired.difference.mean == pytest.approx(line.paired.difference.mean)
     again = compare(folder / "gem", folder)
     assert [own.variant.name for own in again.found] == ["predicted", "p-0_25", "p-1"]
+
+
+def test_rows_with_other_seeds_are_compared_in_a_folder_of_their_own(out: Path) -> None:
+    request = wanted(out)
+    setting = request.experiment.item("predicted").setting
+    assert setting is not None
+    shutil.rmtree(Cell(setting).places(out / "cells")[2].path)  # the third seed was trained alone
+    first, second = lay_out(request, outcome(request, {}))
+    assert (first.name, second.name) == ("gem", "gem-2-seeds")
+    reported = {run.name: run for run in read_runs(request.folder).runs}
+    assert [row.name for row in reported["gem"].spec.rows] == ["gem", "p-0_25", "p-1"]
+    assert [row.name for row in reported["gem-2-seeds"].spec.rows] == ["gem", "predicted"]
+    assert (reported["gem"].spec.seeds, reported["gem-2-seeds"].spec.seeds) == ([0, 1, 2], [0, 1])
+    assert ": 2 seeds, " in reported["gem-2-seeds"].spec.title
+    assert all(run.results[1].paired is not None for run in reported.values())
 
 
 def test_seeds_of_several_trainings_have_no_common_time_and_those_of_one_have(out: Path) -> None:

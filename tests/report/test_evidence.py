@@ -8,6 +8,7 @@ from gradcast.report.words import number
 from gradcast.result import Added
 from gradcast.statistics import Interval, compare
 from tests.report.copies import copy_of_run, unfinish
+from tests.runs import small
 
 
 @pytest.fixture(scope="module")
@@ -32,10 +33,13 @@ def test_differences_have_every_number_behind_a_verdict(run: Run) -> None:
     paired = run.results[2].paired
     assert paired is not None
     numbers = [paired.difference.mean, paired.bootstrap.mean, paired.t_test, paired.t_test_holm, paired.wilcoxon]
-    assert [cell.value for cell in table.rows[1][2:8]] == [*numbers, paired.effect_size]
+    assert [cell.value for cell in table.rows[1][2:9]] == [*numbers, paired.wilcoxon_holm, paired.effect_size]
     assert table.rows[1][1].text == run.results[0].label
-    assert table.rows[1][8].text == ("" if paired.seeds_needed is None else str(paired.seeds_needed))
-    assert "corrected for 2 comparisons (Holm)" in table.title
+    assert table.rows[1][9].text == ("" if paired.seeds_needed is None else str(paired.seeds_needed))
+    assert "corrected for 2 comparisons (Holm); bootstrap intervals are too narrow with so few seeds" in table.title
+    assert len(table.head) == len(table.rows[1])
+    many = differences_table(replace(run, spec=small("seeds=[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]")), run.results[1:])
+    assert "too narrow" not in many.title
 
 
 def test_what_a_signal_adds_alone_is_among_the_differences(run: Run) -> None:

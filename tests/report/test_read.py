@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from gradcast.errors import GradcastError
-from gradcast.report.read import find, read_run, read_runs
+from gradcast.report.read import TABLE, find, read_run, read_runs
 from gradcast.result import course, read
 from gradcast.run import run as train
 from gradcast.specfile import load
+from gradcast.statistics import holm
 from tests.report.copies import copy_of_run, unfinish, with_portrait
 from tests.runs import finished
 
@@ -112,6 +113,23 @@ def test_a_row_without_environment_keeps_its_numbers(tmp_path: Path, content: st
     assert run.rows[2].environment == ""
     (sentence,) = run.damage
     assert "random/env.json cannot be read" in sentence
+
+
+def test_parts_of_a_table_are_corrected_together(tmp_path: Path) -> None:
+    for name in ("gem", "dcl"):
+        copy_of_run(tmp_path / name)
+    apart = read_runs(tmp_path)
+    (tmp_path / TABLE).write_text("a table")
+    table = read_runs(tmp_path)
+    assert [run.comparisons for run in apart.runs] == [2, 2]
+    assert [run.comparisons for run in table.runs] == [4, 4]
+    raw = [own.paired.t_test for run in apart.runs for own in run.results if own.paired is not None]
+    found = [own.paired.t_test_holm for run in table.runs for own in run.results if own.paired is not None]
+    assert found == pytest.approx(holm(raw))
+    again = read_runs(tmp_path, table.runs)  # of rows that are known already
+    assert [own.paired for run in again.runs for own in run.results] == [
+        own.paired for run in table.runs for own in run.results
+    ]
 
 
 def test_a_damaged_first_row_leaves_nothing_to_compare_with(tmp_path: Path) -> None:

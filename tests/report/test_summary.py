@@ -8,6 +8,7 @@ from gradcast.report.read import Found, RowState, Run, read_run
 from gradcast.report.summary import counts, facts, findings, heading, kind, standing
 from gradcast.statistics import compare, correct
 from tests.report.copies import copy_of_run, unfinish
+from tests.runs import small
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +75,9 @@ def test_counts(run: Run, tmp_path: Path) -> None:
 def test_title_and_facts(run: Run) -> None:
     assert heading(Found(Path("/x/runs"), [run], [])) == run.spec.title
     assert heading(Found(Path("/x/runs"), [run, run], [])) == "2 runs in runs"
+    quick = replace(run, spec=small('title="QUICK LOOK, not a result"'))
+    assert heading(Found(Path("/x/runs"), [quick, quick], [])) == "QUICK LOOK, not a result: 2 runs in runs"
+    assert heading(Found(Path("/x/runs"), [quick, run], [])) == "2 runs in runs"
     assert facts(run) == [
         "3 rotated tasks of digits",
         "mlp",

@@ -15,10 +15,9 @@ from gradcast.console import complain
 from gradcast.errors import BAD_INPUT
 from gradcast.quick import QUICK_LOOK
 from gradcast.report import number
-from gradcast.statistics import Paired
+from gradcast.statistics import MANY, Paired
 from gradcast.store import to_json
 
-MANY = 10  # seeds from which a bootstrap interval covers about what it says
 FEW = ", too narrow with so few seeds"
 
 

@@ -86,7 +86,7 @@ def reproduce(
     else:
         save(wanted, found, groups)
         draw(wanted, found, groups)
-        lay_out(wanted, found)
+        laid_out = lay_out(wanted, found)
     asked = [line for line in found if not chosen or line.item.name in chosen]
     if json:
         facts = {"id": wanted.experiment.header.id, "quick": quick, "rows": [line.as_dict() for line in asked]}
@@ -95,7 +95,8 @@ def reproduce(
         _print(Console(), wanted, asked, groups)
         if not lost:
             place = escape(str(wanted.folder))
-            Console().print(f"Results: {place} (a page of them: gradcast report {place})", soft_wrap=True)
+            page = f" (a page of them: gradcast report {place})" if laid_out else ""
+            Console().print(f"Results: {place}{page}", soft_wrap=True)
     reasons = dict.fromkeys(line.state for line in asked if line.state.startswith(FAILED))
     for reason in reasons:
         complain(reason.removeprefix(f"{FAILED}: "))

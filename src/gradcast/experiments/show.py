@@ -8,6 +8,7 @@ from gradcast.experiments.outcome import Line
 from gradcast.experiments.reproduce import RESULT, Request
 from gradcast.experiments.trained import MEASURES
 from gradcast.quick import QUICK_LOOK
+from gradcast.report.read import TABLE
 from gradcast.report.tables import Cell, Table, estimate
 from gradcast.report.words import number
 from gradcast.store import to_json, write_text
@@ -25,9 +26,9 @@ TITLES = {
 DIGITS = dict.fromkeys(TITLES, 2) | {"bwt": 4, "fwt": 4, "milliseconds": 3, "growth": 4, "megabytes": 0}
 
 
-def heading(wanted: Request) -> str:
-    """What this is, and how much it can be trusted."""
-    header, seeds = wanted.experiment.header, len(wanted.seeds)
+def heading(wanted: Request, seeds: int | None = None) -> str:
+    """What this is, and how much it can be trusted; some of it may have fewer ``seeds``."""
+    header, seeds = wanted.experiment.header, seeds or len(wanted.seeds)
     quick = f"{QUICK_LOOK}: short streams, small networks where they are slow. " if wanted.quick else ""
     changed = f" with {', '.join(wanted.settings)}" if wanted.settings else ""
     return (
@@ -102,7 +103,7 @@ def save(wanted: Request, found: Sequence[Line], groups: Clouds | None = None) -
     write_text(place / RESULT, to_json(facts))
     origins = "; ".join(dict.fromkeys(line.origin for line in found if line.origin))
     notes = in_words(groups or {})
-    write_text(place / "table.md", markdown(own, about(wanted), origins, notes))
+    write_text(place / TABLE, markdown(own, about(wanted), origins, notes))
     write_text(place / "table.csv", own.csv())
     write_text(place / "table.tex", own.latex())
     return place

@@ -119,7 +119,7 @@ def known(file: Path, experiment: Experiment, seeds: Sequence[int], dtype: Arith
     if not any(row.measures for row in found.values()):
         raise GradcastError(
             f"{file} has no seeds of {experiment.header.id} with these settings and dtype {dtype}; "
-            "repeat the options it was made with (files of earlier versions have no seeds at all)"
+            "repeat the options it was made with, if it is of the same table (files of earlier versions have no seeds)"
         )
     return {name: row for name, row in found.items() if row.measures}
 

@@ -1,13 +1,15 @@
 """A table's rows as run directories, which reports, comparisons and the live view take like any other.
 
 Beside a table lies a folder for each row that others are compared with, say ``reproduced/E1/gem``: a specification of
-that row and of those, and links to where their seeds lie in the cells.
+that row and of those, and links to where their seeds lie in the cells. Rows that share other seeds with it have another
+folder, say ``reproduced/E1/gem-3-seeds``.
 """
 
 import fcntl
 import os
 import re
 from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from gradcast.experiments.cells import ROW, Cell
@@ -35,7 +37,7 @@ def _lay_out(wanted: Request, found: Sequence[Line]) -> list[Path]:
     rows = {line.item.name: (line.item, _places(wanted, line.item)) for line in found}
     trained = {name: own for name, own in rows.items() if own[1]}
     bases = {item.against for item in wanted.experiment.items}
-    made = [_run(wanted, {name: trained[name] for name in names}) for names in _groups(trained, bases)]
+    made = [_run(wanted, {name: trained[name] for name in group.names}, group) for group in _groups(trained, bases)]
     for old in {file.parent for file in wanted.folder.glob("*/spec.toml")} - set(made):
         _remove(old)
     return made
@@ -51,36 +53,51 @@ def _places(wanted: Request, item: Item) -> Places:
     return {seed: places[seed] for seed in wanted.seeds if seed in places}
 
 
-def _groups(trained: Rows, bases: Container[str]) -> list[list[str]]:
-    """Names of rows that are shown together, the base first, whose seeds the others must have.
+@dataclass(frozen=True)
+class Group:
+    """Rows that are shown together, the base first, and the seeds that all of them have."""
+
+    folder: str
+    names: list[str]
+    seeds: tuple[int, ...]
+
+
+def _groups(trained: Rows, bases: Container[str]) -> list[Group]:
+    """The largest group of a base has its name.
 
     Rows that are all shown under other names already are left out, which are those of ``bases`` if there is a choice.
     """
-    groups: dict[str, list[str]] = {}
+    groups: dict[tuple[str, tuple[int, ...]], list[str]] = {}
     for name, (item, places) in trained.items():
         base = trained.get(item.against)
-        paired = base is not None and base[1].keys() <= places.keys()
-        groups.setdefault(item.against if paired else name, []).append(name)
-    found = [[base, *(name for name in names if name != base)] for base, names in groups.items()]
-    kept: list[list[str]] = []
+        common = () if base is None else tuple(seed for seed in base[1] if seed in places)
+        groups.setdefault((item.against, common) if common else (name, tuple(places)), []).append(name)
+    found = [([base, *(name for name in names if name != base)], seeds) for (base, seeds), names in groups.items()]
+    kept: list[Group] = []
     seen: list[set[Path]] = []
-    for names in sorted(found, key=lambda names: (len(names), names[0] in bases), reverse=True):
+    for names, seeds in sorted(found, key=lambda own: (len(own[0]), own[0][0] in bases), reverse=True):
         own = [_paths(trained[name][1]) for name in names]
         if not all(paths in seen for paths in own):
-            kept.append(names)
+            folder = plain(names[0])
+            taken = folder in [group.folder for group in kept]
+            kept.append(Group(f"{folder}-{_counted(seeds)}" if taken else folder, names, seeds))
             seen += own
     return kept
 
 
-def _run(wanted: Request, rows: Rows) -> Path:
-    """The first row decides which seeds."""
-    base, (_, seeds) = next(iter(rows.items()))
-    folder = wanted.folder / plain(base)
+def _counted(seeds: tuple[int, ...]) -> str:
+    count = len(seeds)
+    return f"{count}-seeds" if seeds == tuple(range(count)) else f"seeds-{'-'.join(map(str, seeds))}"
+
+
+def _run(wanted: Request, rows: Rows, group: Group) -> Path:
+    folder, seeds = wanted.folder / group.folder, list(group.seeds)
     for name, (_, places) in rows.items():
         _link(folder / plain(name), {seed: places[seed] for seed in seeds})
     items = [(item, item.setting) for item, _ in rows.values() if item.setting is not None]
     made = [Row(name=plain(item.name), label=item.label, setting=setting) for item, setting in items]
-    spec = Spec(name=plain(base), title=heading(wanted), seeds=list(seeds), dtype=wanted.dtype, rows=made)
+    title = heading(wanted, len(seeds))
+    spec = Spec(name=group.folder, title=title, seeds=seeds, dtype=wanted.dtype, rows=made)
     write_text(folder / "spec.toml", dump(spec))
     return folder
 

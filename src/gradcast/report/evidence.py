@@ -7,7 +7,7 @@ from gradcast.report.summary import standing
 from gradcast.report.tables import Cell, Table, estimate, figure
 from gradcast.report.words import diagnosed, measured
 from gradcast.result import RowResult
-from gradcast.statistics import Interval
+from gradcast.statistics import MANY, Interval
 
 # Key in env.json, heading, format.
 COSTS = [
@@ -49,15 +49,19 @@ def differences_table(run: Run, compared: Sequence[RowResult]) -> Table:
             figure(paired.t_test, ".3f"),
             figure(paired.t_test_holm, ".3f"),
             figure(paired.wilcoxon, ".3f"),
+            figure(paired.wilcoxon_holm, ".3f"),
             figure(paired.effect_size, ".2f"),
             Cell(needed) if isinstance(needed := paired.seeds_needed, str) else figure(needed, "d"),
         ]
         for own, against, paired in pairs
     ]
-    head = ["row", "against", "points", "bootstrap", "p (paired t)", "corrected", "p (Wilcoxon)", "effect size"]
-    several = f"; verdicts go by the p-value corrected for {len(rows)} comparisons (Holm)" if len(rows) > 1 else ""
-    title = f"Differences in {compared[0].compared}, seed by seed{several}; so many seeds are needed to find such a"
-    return Table("differences", f"{title} difference four times in five", [*head, "seeds needed"], rows)
+    head = ["row", "against", "points", "bootstrap", "p (paired t)", "corrected", "p (Wilcoxon)", "that corrected"]
+    count = run.comparisons
+    several = f"; verdicts go by the p-value corrected for {count} comparisons (Holm)" if count > 1 else ""
+    few = "; bootstrap intervals are too narrow with so few seeds" if len(run.spec.seeds) < MANY else ""
+    power = "so many seeds are needed to find such a difference four times in five"
+    title = f"Differences in {compared[0].compared}, seed by seed{several}{few}; {power}"
+    return Table("differences", title, [*head, "effect size", "seeds needed"], rows)
 
 
 def diagnostics_table(run: Run) -> Table:

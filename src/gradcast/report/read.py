@@ -1,22 +1,24 @@
 """Runs as far as their directories tell: finished rows, rows on their way, and what cannot be read."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Int
 
 from gradcast import result
-from gradcast.errors import GradcastError, told
-from gradcast.jsontext import parse_json
-from gradcast.portrait import Portrait, read_portrait
+from gradcast.errors import GradcastError
+from gradcast.portrait import Portrait
+from gradcast.report.beside import environment, follow_links, portrait, stream
 from gradcast.report.progress import accuracy_so_far, metrics_so_far, over_seen_tasks
 from gradcast.result import COURSES, Courses, RowResult, courses
 from gradcast.semi.history import when_tested
 from gradcast.spec import Row, Spec
+from gradcast.statistics import correct
 from gradcast.store import Line, RunDirectory
 
+TABLE = "table.md"  # of gradcast reproduce: lies beside the run directories of its rows
 REMEDY = "name a run directory, the folder given to gradcast run --out, or that of a table, as in reproduced/E1"
 
 
@@ -48,6 +50,7 @@ class Run:
     rows: list[RowState]  # that can be read
     results: list[RowResult]  # of the finished ones
     left_out: list[str]  # a sentence for every other row
+    comparisons: int  # that its verdicts are corrected for, those of other runs too where all are parts of a table
 
     @property
     def name(self) -> str:
@@ -112,7 +115,17 @@ def read_runs(folder: Path, before: Sequence[Run] = ()) -> Found:
     if not found.runs:
         nothing = f"there is no {'run in' if folder.is_dir() else 'folder'} {folder}; {REMEDY}"
         raise GradcastError(found.left_out[0] if found.left_out else nothing)
-    return found
+    return replace(found, runs=together(found.runs)) if (folder / TABLE).is_file() else found
+
+
+def together(runs: Sequence[Run]) -> list[Run]:
+    """The parts of one table, whose verdicts are corrected for all its comparisons, as the table's own are."""
+    several = [own for run in runs for row in run.results for own in row.comparisons]
+    corrected = iter(correct(several))
+    return [
+        replace(run, results=[row.corrected(corrected) for row in run.results], comparisons=len(several))
+        for run in runs
+    ]
 
 
 def read_run(path: Path, before: Run | None = None) -> Run:
@@ -130,10 +143,12 @@ def read_run(path: Path, before: Run | None = None) -> Run:
             left_out.append(f"The row {row.label!r} is left out: {error}")
     sound = {row.name for row in rows if row.finished}
     results = before.results if before and known.keys() == sound else result.read(directory, rows=sound, lenient=True)
-    return Run(path, spec, text, rows, results, left_out)
+    comparisons = sum(len(own.comparisons) for own in results)
+    return Run(path, spec, text, rows, results, left_out, comparisons)
 
 
 def _row(directory: RunDirectory, spec: Spec, place: int, row: Row) -> RowState:
+    follow_links(directory, spec, row)
     tasks, finished, flaws = row.setting.stream.tasks, directory.finished(row.name), list[str]()
     if finished:
         matrices = [directory.accuracy(row.name, seed, tasks) for seed in spec.seeds]
@@ -148,11 +163,12 @@ def _row(directory: RunDirectory, spec: Spec, place: int, row: Row) -> RowState:
     accuracy = np.stack([over_seen_tasks(matrix) for matrix in matrices])
     if semi is None and not np.isnan(accuracy).all():
         curves["accuracy"] = accuracy
-    text, time, flaw = _environment(directory.path / row.name / "env.json") if finished else ("", {}, "")
-    portrait, damage = _portrait(directory, row.name, spec.seeds[0]) if finished else (None, "")
-    flaw = " ".join(filter(None, (*flaws, flaw, damage)))
+    text, time, flaw = environment(directory.path / row.name / "env.json") if finished else ("", {}, "")
+    drawn, damage = portrait(directory, row.name, spec.seeds[0]) if finished else (None, "")
+    unknown = stream(directory.path / row.name / "stream.json") if finished else ""
+    flaw = " ".join(filter(None, (*flaws, flaw, damage, unknown)))
     tests = None if semi is None else when_tested(semi)
-    return RowState(row.name, row.label, place, finished, done, tasks, curves, text, time, flaw, tests, portrait)
+    return RowState(row.name, row.label, place, finished, done, tasks, curves, text, time, flaw, tests, drawn)
 
 
 def _logs(directory: RunDirectory, spec: Spec, row: Row, flaws: list[str]) -> Iterator[list[Line]]:
@@ -161,27 +177,6 @@ def _logs(directory: RunDirectory, spec: Spec, row: Row, flaws: list[str]) -> It
         lines, flaw = result.logged(directory, row, seed, lenient=True)
         flaws += [flaw] * bool(flaw)
         yield lines
-
-
-def _portrait(directory: RunDirectory, row: str, seed: int) -> tuple[Portrait | None, str]:
-    """The portrait, and what is wrong with it."""
-    try:
-        return read_portrait(directory, row, seed), ""
-    except GradcastError as error:
-        return None, f"A picture of features is missing: {error}"
-
-
-def _environment(file: Path) -> tuple[str, dict[str, object], str]:
-    """The file as text, its times, and what is wrong with it; a row's numbers stand without it."""
-    try:
-        text = file.read_text(encoding="utf-8")
-        facts = parse_json(text)
-        time = facts.get("time") if isinstance(facts, dict) else None
-        if not isinstance(time, dict):
-            raise ValueError("it has no times")
-    except (OSError, ValueError) as error:
-        return "", {}, f"Cost and environment of a row are missing: {file} cannot be read ({told(error)})"
-    return text, time, ""
 
 
 def _is_run(path: Path) -> bool:

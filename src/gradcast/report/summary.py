@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float, Int
 
+from gradcast.quick import QUICK_LOOK, mark
 from gradcast.report.read import Found, RowState, Run
 from gradcast.report.words import UNEQUAL, counted, trained_on
 from gradcast.statistics import Interval, Paired
@@ -25,9 +26,12 @@ class Finding:
 
 
 def heading(found: Found) -> str:
-    """The title of the report."""
+    """The title of the report; several runs that are quick looks say so together."""
     first, *others = found.runs
-    return f"{len(found.runs)} runs in {found.folder.resolve().name}" if others else first.spec.title or first.name
+    if not others:
+        return first.spec.title or first.name
+    several = f"{len(found.runs)} runs in {found.folder.resolve().name}"
+    return f"{QUICK_LOOK}: {several}" if all(mark(run.spec) for run in found.runs) else several
 
 
 def counts(runs: Sequence[Run]) -> str:

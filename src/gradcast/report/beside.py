@@ -1,0 +1,55 @@
+"""Files beside a row's numbers, which stand without them: what they hold, or a sentence about what is wrong."""
+
+from pathlib import Path
+
+from gradcast.errors import GradcastError, told
+from gradcast.jsontext import parse_json
+from gradcast.portrait import Portrait, read_portrait
+from gradcast.spec import Row, Spec
+from gradcast.store import RunDirectory
+
+
+def follow_links(directory: RunDirectory, spec: Spec, row: Row) -> None:
+    """Beside a table lie links to its cells; a copy of them alone leads nowhere."""
+    for place in (directory.seed(row.name, seed) for seed in spec.seeds):
+        if place.is_symlink() and not place.exists():
+            raise GradcastError(
+                f"{place} is a link to {place.readlink()}, where nothing is; copy the folder of cells along, "
+                "or hand over the table's result.json (gradcast reproduce --known)"
+            )
+
+
+def stream(file: Path) -> str:
+    """What is wrong with the file that says which data the row saw; its numbers stand without it."""
+    try:
+        if not isinstance(parse_json(file.read_text(encoding="utf-8")), dict):
+            raise ValueError("it does not say which data")
+    except (OSError, ValueError) as error:
+        return f"Which data a row saw is not known: {file} cannot be read ({told(error)}); {_again(file)}"
+    return ""
+
+
+def portrait(directory: RunDirectory, row: str, seed: int) -> tuple[Portrait | None, str]:
+    """The portrait, and what is wrong with it."""
+    try:
+        return read_portrait(directory, row, seed), ""
+    except GradcastError as error:
+        return None, f"A picture of features is missing: {error}"
+
+
+def environment(file: Path) -> tuple[str, dict[str, object], str]:
+    """The file as text, its times, and what is wrong with it; a row's numbers stand without it."""
+    try:
+        text = file.read_text(encoding="utf-8")
+        facts = parse_json(text)
+        time = facts.get("time") if isinstance(facts, dict) else None
+        if not isinstance(time, dict):
+            raise ValueError("it has no times")
+    except (OSError, ValueError) as error:
+        fault = f"{file} cannot be read ({told(error)}); {_again(file)}"
+        return "", {}, f"Cost and environment of a row are missing: {fault}"
+    return text, time, ""
+
+
+def _again(file: Path) -> str:
+    return f"delete {file.parent} and run again"
