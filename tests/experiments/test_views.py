@@ -47,6 +47,8 @@ def test_rows_with_other_seeds_are_compared_in_a_folder_of_their_own(out: Path) 
     request = wanted(out)
     setting = request.experiment.item("predicted").setting
     assert setting is not None
+    (before,) = lay_out(request, outcome(request, {}))
+    assert (before / "predicted").is_dir()
     shutil.rmtree(Cell(setting).places(out / "cells")[2].path)  # the third seed was trained alone
     first, second = lay_out(request, outcome(request, {}))
     assert (first.name, second.name) == ("gem", "gem-2-seeds")
@@ -56,6 +58,7 @@ def test_rows_with_other_seeds_are_compared_in_a_folder_of_their_own(out: Path) 
     assert (reported["gem"].spec.seeds, reported["gem-2-seeds"].spec.seeds) == ([0, 1, 2], [0, 1])
     assert ": 2 seeds, " in reported["gem-2-seeds"].spec.title
     assert all(run.results[1].paired is not None for run in reported.values())
+    assert not (first / "predicted").exists()
 
 
 def test_seeds_of_several_trainings_have_no_common_time_and_those_of_one_have(out: Path) -> None:

@@ -8,7 +8,7 @@ folder, say ``reproduced/E1/gem-3-seeds``.
 import fcntl
 import os
 import re
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -92,6 +92,7 @@ def _counted(seeds: tuple[int, ...]) -> str:
 
 def _run(wanted: Request, rows: Rows, group: Group) -> Path:
     folder, seeds = wanted.folder / group.folder, list(group.seeds)
+    _remove_rows(_linked(folder) - {folder / plain(name) for name in rows})  # which are in another folder by now
     for name, (_, places) in rows.items():
         _link(folder / plain(name), {seed: places[seed] for seed in seeds})
     items = [(item, item.setting) for item, _ in rows.values() if item.setting is not None]
@@ -119,14 +120,24 @@ def _link(row: Path, places: Places) -> None:
 
 def _remove(folder: Path) -> None:
     """What was laid out there; whatever else somebody put there stays."""
-    rows = {link.parent for link in folder.glob("*/seed-*") if link.is_symlink()}
-    for row in rows:
-        _clear(row)
+    rows = _linked(folder)
+    _remove_rows(rows)
     if rows:
         (folder / "spec.toml").unlink()
-    for place in (*rows, folder):
-        if not any(place.iterdir()):
-            place.rmdir()
+    if not any(folder.iterdir()):
+        folder.rmdir()
+
+
+def _linked(folder: Path) -> set[Path]:
+    """Rows that were laid out there."""
+    return {link.parent for link in folder.glob("*/seed-*") if link.is_symlink()}
+
+
+def _remove_rows(rows: Iterable[Path]) -> None:
+    for row in rows:
+        _clear(row)
+        if not any(row.iterdir()):
+            row.rmdir()
 
 
 def _clear(row: Path) -> None:
