@@ -5,13 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gradcast.lines import Line
 from gradcast.measures import measure
 from gradcast.report import verdicts
 from gradcast.result import course, courses, diagnose, errors, read
 from gradcast.run import run
 from gradcast.specfile import parse
 from gradcast.statistics import compare, correct
-from gradcast.store import Line
 from tests.runs import few_labels, finished, small
 
 

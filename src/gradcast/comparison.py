@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gradcast import statistics
-from gradcast.errors import GradcastError, told
-from gradcast.jsontext import parse_json
+from gradcast.errors import GradcastError
 from gradcast.measures import measure
 from gradcast.quick import mark
 from gradcast.spec import Row, Setting, Spec
@@ -55,7 +54,9 @@ class Named:
         place, tasks = self.given if self.row else self.given / row.name, row.setting.stream.tasks
         matrices = {seed: self.run.accuracy(row.name, seed, tasks) for seed in self.spec.seeds}
         acc = {seed: 100 * measure(matrix).acc for seed, matrix in matrices.items()}
-        return Finished(self.given, place, row.name, row.label, row.setting, acc, _data(place))
+        return Finished(
+            self.given, place, row.name, row.label, row.setting, acc, str(self.run.drawn(row.name)["source"])
+        )
 
 
 @dataclass(frozen=True)
@@ -176,15 +177,6 @@ def _missing(base: Named, variant: Named) -> str:
     if base.row is None:
         return f"{base.given} and {variant.given} have no finished rows of the same name; name a row of each"
     return f"{variant.given} has no other finished row than {base.given}; name another run or row"
-
-
-def _data(place: Path) -> str:
-    """The digest of what a row was trained on."""
-    file = place / "stream.json"
-    try:
-        return str(parse_json(file.read_text(encoding="utf-8"))["source"])
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        raise GradcastError(f"{file} cannot be read ({told(error)}); delete {place} and run again") from None
 
 
 def _comparable(pairs: Sequence[Pair]) -> tuple[list[Pair], list[str]]:

@@ -73,9 +73,8 @@ class ProgressDisplay:
         self, bar: TaskID, completed: float | None = None, total: float | None = None, note: str | None = None
     ) -> None:
         """Change a bar; where nobody sees it move, tell of it from time to time."""
-        self.progress.update(bar, completed=completed, total=total)
-        if note is not None:
-            self.progress.update(bar, note=note)
+        fields: dict[str, Any] = {} if note is None else {"note": note}
+        self.progress.update(bar, completed=completed, total=total, **fields)
         if not self.moving and (now := self.now()) - self.told >= MINUTE:
             self.told = now
             self._tell(bar)

@@ -7,12 +7,13 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from gradcast.errors import GradcastError
+from gradcast.lines import Line
 from gradcast.measures import Measures, measure
 from gradcast.semi.history import history, when_tested
 from gradcast.signals.named import NoSignalSpec
 from gradcast.spec import Row, Setting, Spec
 from gradcast.statistics import Interval, Paired, compare, correct, interval
-from gradcast.store import Line, RunDirectory
+from gradcast.store import RunDirectory
 
 NAMES = list(Measures.__dataclass_fields__)
 # Numbers of a step that are worth a curve over the stream, and what they are called there.

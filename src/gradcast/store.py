@@ -17,9 +17,10 @@ import math
 import os
 import shutil
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -29,11 +30,10 @@ from torch import Tensor
 
 from gradcast.errors import GradcastError, told
 from gradcast.jsontext import parse_json
+from gradcast.lines import Line, logged, shares
 from gradcast.spec import Spec
 from gradcast.specfile import dump, parse
 
-Line = dict[str, float | int | str]  # a logged step; infinities are words
-WORDS = ("inf", "-inf", "nan")
 WRITING = ".writing"  # folder of files that are not whole yet
 
 
@@ -122,6 +122,17 @@ class RunDirectory:
         listed = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in facts.items()}
         write_text(self.path / row / "stream.json", json.dumps(listed) + "\n")
 
+    def drawn(self, row: str) -> dict[str, Any]:
+        """What ``stream`` said."""
+        file = self.path / row / "stream.json"
+        try:
+            facts = parse_json(file.read_text(encoding="utf-8"))
+            if not isinstance(facts, dict) or "source" not in facts:
+                raise ValueError("it does not say which data")
+        except (OSError, ValueError) as error:
+            raise damaged(file, error, file.parent) from None
+        return facts
+
     def accuracy(self, row: str, seed: int, tasks: int | None = None) -> Float[np.ndarray, "rows tasks"]:
         """The accuracy matrix of one replica, row 0 before training; of so many tasks, where that is known."""
         file = self.seed(row, seed) / "accuracy.csv"
@@ -160,49 +171,10 @@ class RunDirectory:
         return own if isinstance(own, dict) else {}
 
 
-def logged(lines: Iterable[str], tasks: int | None = None) -> list[Line]:
-    """Steps as they were written, a JSON object each; a ValueError names the line that is something else."""
-    return [_step(number, line, tasks) for number, line in enumerate(lines, 1)]
-
-
-def _step(number: int, text: str, tasks: int | None) -> Line:
-    try:
-        line = parse_json(text)
-    except ValueError as error:
-        raise ValueError(f"line {number}: {getattr(error, 'msg', error)}") from None
-    if not isinstance(line, dict) or not all(_is_number(value) for value in line.values()):
-        raise ValueError(f"line {number} has not the numbers of a step")
-    if "loss" not in line or type(line.get("task")) is not int or line["task"] < 0:
-        raise ValueError(f"line {number} is a step without its loss or task")
-    if tasks is not None and line["task"] >= tasks:
-        raise ValueError(f"line {number} is a step without a known task")
-    return line
-
-
-def _is_number(value: object) -> bool:
-    return value in WORDS if isinstance(value, str) else isinstance(value, float | int)
-
-
-def shares(lines: Iterable[str], tasks: int) -> list[list[float]]:
-    """Accuracies as they were written, after the heading; a ValueError names the line that is something else."""
-    found = []
-    for number, line in enumerate(lines, 2):
-        try:
-            values = [float(value) for value in line.split(",")[1:]]
-        except ValueError:
-            raise ValueError(f"line {number} has something that is no number") from None
-        if len(values) != tasks:
-            raise ValueError(f"line {number} has {len(values)} numbers for {tasks} tasks")
-        if not all(0 <= value <= 1 for value in values):
-            raise ValueError(f"line {number} has a number that is no share of images, which are between 0 and 1")
-        found.append(values)
-    return found
-
-
-def damaged(file: Path, error: Exception) -> GradcastError:
-    """A file of a seed that is not as it was written."""
+def damaged(file: Path, error: Exception, row: Path | None = None) -> GradcastError:
+    """A file of a seed, or of the ``row`` itself, that is not as it was written."""
     fault = "is missing" if isinstance(error, FileNotFoundError) else f"cannot be read ({told(error)})"
-    return GradcastError(f"{file} {fault}; delete {file.parent.parent} and run again")
+    return GradcastError(f"{file} {fault}; delete {row or file.parent.parent} and run again")
 
 
 def to_json(value: object) -> str:

@@ -14,12 +14,12 @@ from tests.report.copies import copy_of_run, with_portrait
 def test_a_row_whose_data_are_not_known_keeps_its_numbers_and_says_so(tmp_path: Path, content: str) -> None:
     directory = copy_of_run(tmp_path / "a")
     file = directory.path / "random" / "stream.json"
-    assert stream(file) == ""
+    assert stream(directory, "random") == ""
     file.write_text(content)
     run = read_run(directory.path)
     assert [own.name for own in run.results] == ["base", "predicted", "random"]
     (sentence,) = run.damage
-    assert sentence == stream(file)
+    assert sentence == stream(directory, "random")
     assert sentence.startswith(f"Which data a row saw is not known: {file} cannot be read (")
     assert sentence.endswith(f"); delete {file.parent} and run again")
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gradcast.environment import Arithmetic
-from gradcast.errors import GradcastError, told
-from gradcast.jsontext import parse_json
 from gradcast.result import RowResult, read
 from gradcast.run import run
 from gradcast.shared import Display
@@ -49,7 +47,8 @@ class Cell:
         places = [RunDirectory(path) for path in sorted(out.glob(f"{self.name}-????????")) if path.is_dir()]
         finished = [place for place in places if place.finished(ROW)]
         finished.sort(key=lambda place: (place.path / ROW / "env.json").stat().st_mtime, reverse=True)
-        return [place for place in finished if content(place) == content(finished[0])]
+        newest = content(finished[0]) if finished else {}
+        return [place for place in finished if content(place) == newest]
 
     def places(self, out: Path) -> dict[int, RunDirectory]:
         """Where each trained seed lies."""
@@ -93,11 +92,4 @@ def digest(facts: object) -> str:
 
 def content(place: RunDirectory) -> dict[str, object]:
     """What was drawn to make its stream, and digests of all data, weights and code of others."""
-    file = place.path / ROW / "stream.json"
-    try:
-        facts = parse_json(file.read_text(encoding="utf-8"))
-        if not isinstance(facts, dict) or "source" not in facts:
-            raise ValueError("it does not say which data")
-    except (OSError, ValueError) as error:
-        raise GradcastError(f"{file} cannot be read ({told(error)}); delete {place.path} and run again") from None
-    return facts
+    return place.drawn(ROW)

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from gradcast.errors import GradcastError, told
+from gradcast.errors import GradcastError
 from gradcast.jsontext import parse_json
 from gradcast.portrait import Portrait, read_portrait
 from gradcast.spec import Row, Spec
-from gradcast.store import RunDirectory
+from gradcast.store import RunDirectory, damaged
 
 
 def follow_links(directory: RunDirectory, spec: Spec, row: Row) -> None:
@@ -19,13 +19,12 @@ def follow_links(directory: RunDirectory, spec: Spec, row: Row) -> None:
             )
 
 
-def stream(file: Path) -> str:
-    """What is wrong with the file that says which data the row saw; its numbers stand without it."""
+def stream(directory: RunDirectory, row: str) -> str:
+    """What is wrong with the file that says which data the row saw."""
     try:
-        if not isinstance(parse_json(file.read_text(encoding="utf-8")), dict):
-            raise ValueError("it does not say which data")
-    except (OSError, ValueError) as error:
-        return f"Which data a row saw is not known: {file} cannot be read ({told(error)}); {_again(file)}"
+        directory.drawn(row)
+    except GradcastError as error:
+        return f"Which data a row saw is not known: {error}"
     return ""
 
 
@@ -46,10 +45,5 @@ def environment(file: Path) -> tuple[str, dict[str, object], str]:
         if not isinstance(time, dict):
             raise ValueError("it has no times")
     except (OSError, ValueError) as error:
-        fault = f"{file} cannot be read ({told(error)}); {_again(file)}"
-        return "", {}, f"Cost and environment of a row are missing: {fault}"
+        return "", {}, f"Cost and environment of a row are missing: {damaged(file, error, file.parent)}"
     return text, time, ""
-
-
-def _again(file: Path) -> str:
-    return f"delete {file.parent} and run again"

@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from gradcast.store import Line, damaged, logged, shares
+from gradcast.lines import Line, logged, shares
+from gradcast.store import damaged
 
 Matrix = Float[np.ndarray, "rows tasks"]
 

@@ -9,6 +9,7 @@ from jaxtyping import Int
 
 from gradcast import result
 from gradcast.errors import GradcastError
+from gradcast.lines import Line
 from gradcast.portrait import Portrait
 from gradcast.report.beside import environment, follow_links, portrait, stream
 from gradcast.report.progress import accuracy_so_far, metrics_so_far, over_seen_tasks
@@ -16,7 +17,7 @@ from gradcast.result import COURSES, Courses, RowResult, courses
 from gradcast.semi.history import when_tested
 from gradcast.spec import Row, Spec
 from gradcast.statistics import correct
-from gradcast.store import Line, RunDirectory
+from gradcast.store import RunDirectory
 
 TABLE = "table.md"  # of gradcast reproduce: lies beside the run directories of its rows
 REMEDY = "name a run directory, the folder given to gradcast run --out, or that of a table, as in reproduced/E1"
@@ -165,7 +166,7 @@ def _row(directory: RunDirectory, spec: Spec, place: int, row: Row) -> RowState:
         curves["accuracy"] = accuracy
     text, time, flaw = environment(directory.path / row.name / "env.json") if finished else ("", {}, "")
     drawn, damage = portrait(directory, row.name, spec.seeds[0]) if finished else (None, "")
-    unknown = stream(directory.path / row.name / "stream.json") if finished else ""
+    unknown = stream(directory, row.name) if finished else ""
     flaw = " ".join(filter(None, (*flaws, flaw, damage, unknown)))
     tests = None if semi is None else when_tested(semi)
     return RowState(row.name, row.label, place, finished, done, tasks, curves, text, time, flaw, tests, drawn)

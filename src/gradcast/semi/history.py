@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float, Int
 
+from gradcast.lines import Line
 from gradcast.semi.table import SemiSpec
-from gradcast.store import Line
 
 # Numbers that are worth a curve over the steps, and what they are called there.
 TESTS = {"test_error": "test error (%)", "loss": "training loss"}
