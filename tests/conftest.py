@@ -14,7 +14,10 @@ if not torch.cuda.is_available():  # see interpreted.py; read when the compiler 
     os.environ["TRITON_INTERPRET"] = "1"
 
 SOURCE = Path(__file__).parent.parent / "src"
-KERNELS = ("gradcast.passes.jit", "gradcast.gradients.active_set")  # their compiler reads the functions as written
+KERNELS = (
+    "gradcast.replicas.passes.jit",
+    "gradcast.gradients.active_set",
+)  # their compiler reads the functions as written
 modules = [".".join(path.relative_to(SOURCE).with_suffix("").parts) for path in SOURCE.rglob("[!_]*.py")]
 jaxtyping.jaxtyped = tests.typechecker.checked  # type: ignore[assignment]  # the hook looks it up
 jaxtyping.install_import_hook(
@@ -32,7 +35,7 @@ def _surroundings(tmp_path_factory: pytest.TempPathFactory) -> None:
 @pytest.fixture
 def deterministic() -> Iterator[None]:
     """As the option has it, and back."""
-    from gradcast.environment import be_deterministic  # after the hook
+    from gradcast.devices import be_deterministic  # after the hook
 
     cudnn, threads = torch.backends.cudnn, torch.get_num_threads()
     before = cudnn.benchmark, cudnn.deterministic

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from gradcast.core import Batch
-from gradcast.heads import Heads
 from gradcast.networks.mlp import MLP, Norm
 from gradcast.randomness import seeded
-from gradcast.replicas import Replicas
+from gradcast.replicas.heads import Heads
+from gradcast.replicas.replicas import Replicas
 
 CPU = torch.device("cpu")
 needs_gpu = pytest.mark.skipif(

@@ -4,11 +4,11 @@ from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
-from gradcast.result import RowResult
-from gradcast.run import run
-from gradcast.spec import Spec
-from gradcast.specfile import load
-from gradcast.store import RunDirectory
+from gradcast.results.result import RowResult
+from gradcast.runs.directory import RunDirectory
+from gradcast.runs.run import run
+from gradcast.specs.spec import Spec
+from gradcast.specs.text import load
 
 SMALL = (
     "stream.tasks=3",

@@ -1,6 +1,6 @@
 import pytest
 
-from gradcast.errors import Diverged, GradcastError, told
+from gradcast.errors import Diverged, GradcastError, message_of
 
 
 @pytest.mark.parametrize(
@@ -12,7 +12,7 @@ from gradcast.errors import Diverged, GradcastError, told
     ],
 )
 def test_an_error_is_quoted_in_one_short_line(error: Exception, quoted: str) -> None:
-    assert told(error) == quoted
+    assert message_of(error) == quoted
 
 
 def test_a_sentence_is_one_line_of_bearable_length_and_steers_no_terminal() -> None:

@@ -18,8 +18,9 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-from gradcast import comparison, result, verify
-from gradcast.data import mini_imagenet, own, pools, tiny_imagenet
+from gradcast.data import mini_imagenet, tiny_imagenet
+from gradcast.data import own_images as own
+from gradcast.data import pool_images as pools
 from gradcast.data.cache import Cache
 from gradcast.data.cifar import BINARY, PYTHON, Layout, read_cifar
 from gradcast.data.extract import extract
@@ -29,24 +30,26 @@ from gradcast.data.labelled import cached_pool, cached_source, own_shape
 from gradcast.data.load import untracked
 from gradcast.data.svhn import read_svhn
 from gradcast.errors import GradcastError
-from gradcast.experiments import outcome
-from gradcast.experiments.cells import ROW, Cell
 from gradcast.networks.mlp import MLP
 from gradcast.networks.weights import load_weights
-from gradcast.report import evidence, live, summary
-from gradcast.report.read import read_run, read_runs
-from gradcast.run import run
-from gradcast.specfile import dump, load
-from gradcast.store import RunDirectory
+from gradcast.reproduce import outcome
+from gradcast.reproduce.cells import ROW, Cell
+from gradcast.results import comparison, result
+from gradcast.results.report import evidence, live, summary
+from gradcast.results.report.read import read_run, read_runs
+from gradcast.runs.directory import RunDirectory
+from gradcast.runs.run import run
+from gradcast.specs.text import dump, load
+from gradcast.verify import replay as verify
 from tests.data.hostile import pickled
 from tests.data.images import fill, picture, zipped
 from tests.data.images import tiny_imagenet as tiny_imagenet_folder
 from tests.data.test_extract import TREE, pack
 from tests.data.test_idx import write_idx
-from tests.experiments.scene import experiment
 from tests.mutations import damaged, edited
 from tests.networks.test_weights import save
-from tests.report.copies import unfinish, with_portrait
+from tests.reproduce.scene import experiment
+from tests.results.report.copies import unfinish, with_portrait
 from tests.runs import small
 from tests.test_verify import CASES, trace
 

@@ -1,21 +1,38 @@
-"""The tests mirror the package."""
+"""The tests mirror the package, and the package stays easy to find one's way in."""
 
+from collections import Counter
 from pathlib import Path
 
 import gradcast
 
 SOURCE = Path(gradcast.__file__).parent
 TESTS = Path(__file__).parent
-WITHOUT_LOGIC = {"__init__.py", "__main__.py", "core.py", "errors.py"}
+WITHOUT_LOGIC = {Path("__main__.py"), Path("core.py"), Path("errors.py")}
+ROOT_MODULES = 10
+LONGEST = 300  # lines
+MODULES = [path.relative_to(SOURCE) for path in SOURCE.rglob("*.py") if path.name != "__init__.py"]
 
 
 def test_every_module_has_its_test_file() -> None:
-    modules = [path.relative_to(SOURCE) for path in SOURCE.rglob("*.py") if path.name not in WITHOUT_LOGIC]
-    missing = [str(module) for module in modules if not (TESTS / module.parent / f"test_{module.name}").is_file()]
-    assert len(modules) > 20
+    tested = [module for module in MODULES if module not in WITHOUT_LOGIC]
+    missing = [str(module) for module in tested if not (TESTS / module.parent / f"test_{module.name}").is_file()]
+    assert len(tested) > 150
     assert missing == []
 
 
+def test_every_test_file_has_its_module() -> None:
+    own = {"layout", "properties", "fuzz", "security", "errors"}  # of the package as a whole
+    files = [path.relative_to(TESTS) for path in TESTS.rglob("test_*.py")]
+    strangers = [str(file) for file in files if file.with_name(file.name.removeprefix("test_")) not in MODULES]
+    assert [file for file in strangers if Path(file).stem.removeprefix("test_") not in own] == []
+
+
 def test_modules_stay_readable() -> None:
-    lengths = {path.name: len(path.read_text().splitlines()) for path in SOURCE.rglob("*.py")}
-    assert {name: length for name, length in lengths.items() if length > 300} == {}
+    lengths = {str(module): len((SOURCE / module).read_text().splitlines()) for module in MODULES}
+    assert {name: length for name, length in lengths.items() if length > LONGEST} == {}
+
+
+def test_few_modules_lie_in_the_root_and_no_two_have_one_name() -> None:
+    assert len([module for module in MODULES if len(module.parts) == 1]) <= ROOT_MODULES
+    names = Counter(module.name for module in MODULES if module.name != "registry.py")
+    assert [name for name, count in names.items() if count > 1] == []

@@ -18,12 +18,12 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from gradcast.errors import GradcastError
-from gradcast.measures import measure
-from gradcast.recorder import Recorder
-from gradcast.spec import CHOICES, Setting, Spec, StreamSpec
-from gradcast.specfile import TABLES, dump, parse
-from gradcast.store import RunDirectory
-from gradcast.tables import Table
+from gradcast.results.measures import measure
+from gradcast.runs.directory import RunDirectory
+from gradcast.runs.recorder import Recorder
+from gradcast.specs.spec import CHOICES, Setting, Spec, StreamSpec
+from gradcast.specs.table import Table
+from gradcast.specs.text import TABLES, dump, parse
 
 PLAIN = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Zl", "Zp"]), max_size=12)
@@ -82,7 +82,7 @@ def possible(stream: dict[str, Any]) -> dict[str, Any]:
     return own
 
 
-OPTIONAL = Setting.unsaid  # tables with which few others go together
+OPTIONAL = Setting.omitted_defaults  # tables with which few others go together
 SETTINGS = st.fixed_dictionaries(
     {"stream": table(StreamSpec).map(possible)},
     optional={key: values(Setting.model_fields[key].annotation) for key in TABLES if key not in ("stream", *OPTIONAL)},

@@ -19,18 +19,18 @@ import torch
 from markdown_it import MarkdownIt
 
 import gradcast
-from gradcast import result
-from gradcast.comparison import compare
 from gradcast.errors import GradcastError
-from gradcast.report import write_report
-from gradcast.report.markup import tag
-from gradcast.report.read import read_runs
-from gradcast.report.tables import Cell, Table
-from gradcast.report.write import write_html
-from gradcast.specfile import load, parse
-from gradcast.store import RunDirectory
+from gradcast.results import result
+from gradcast.results.comparison import compare
+from gradcast.results.report import write_report
+from gradcast.results.report.markup import tag
+from gradcast.results.report.read import read_runs
+from gradcast.results.report.tables import Cell, Table
+from gradcast.results.report.write import write_html
+from gradcast.runs.directory import RunDirectory
+from gradcast.specs.text import load, parse
 from tests.data.test_pickles import Call
-from tests.report.copies import copy_of_run, relabel
+from tests.results.report.copies import copy_of_run, relabel
 from tests.test_fuzz import READERS, Reader
 
 SOURCES = sorted(Path(gradcast.__file__).parent.rglob("*.py"))
@@ -267,7 +267,7 @@ def test_reports_and_comparisons_import_nothing_that_a_run_names(
     assert "evil" not in sys.modules
     assert not mark.exists()
     with pytest.raises(GradcastError, match="'evil:Net' is not a class"):
-        gradcast.run(run.spec, out=tmp_path / "out")  # only training does
+        gradcast.runs.run(run.spec, out=tmp_path / "out")  # only training does
     assert mark.exists()
     sys.modules.pop("evil")
     assert shutil.rmtree(mark) is None
@@ -278,5 +278,5 @@ def test_weights_are_loaded_whole_or_refused_when_a_file_holds_code(tmp_path: Pa
     torch.save({"layers.0.weight": Call(os.mkdir, (str(mark),))}, tmp_path / "w.pth")
     settings = ["seeds=[0]", "stream.tasks=1", "stream.samples=10", f"model.weights={tmp_path / 'w.pth'}"]
     with pytest.raises(GradcastError, match="refused and not executed"):
-        gradcast.run(load("digits", settings), out=tmp_path / "out", device="cpu")
+        gradcast.runs.run(load("digits", settings), out=tmp_path / "out", device="cpu")
     assert not mark.exists()

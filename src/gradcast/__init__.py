@@ -1,12 +1,12 @@
 """gradcast: semi-supervised continual learning with predicted gradients."""
 
 from gradcast.data.images import Source
-from gradcast.data.own import from_datasets, own_data
+from gradcast.data.own_images import from_datasets, own_data
 from gradcast.errors import GradcastError
 from gradcast.gradients import GradientLearner
-from gradcast.run import run
-from gradcast.spec import Spec
-from gradcast.specfile import load, parse
+from gradcast.runs.run import run
+from gradcast.specs.spec import Spec
+from gradcast.specs.text import load, parse
 
 __version__ = "0.1.0"
 __all__ = [

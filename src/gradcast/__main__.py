@@ -1,5 +1,5 @@
 """``python -m gradcast``."""
 
-from gradcast.cli import main
+from gradcast.cli.app import main
 
 main()

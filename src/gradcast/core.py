@@ -26,7 +26,7 @@ from torch import Tensor
 
 from gradcast.gradients.gradient import Gradient, PastGradients
 from gradcast.gradients.sgd import LearningRate
-from gradcast.replicas import Replicas, Statistics
+from gradcast.replicas.replicas import Replicas, Statistics
 
 Metrics = dict[str, Tensor]  # one number a replica, detached; only the store turns them into Python numbers
 
@@ -90,9 +90,9 @@ class Labelled:
 
 @runtime_checkable
 class Learner(Protocol):
-    """A continual learner: what it remembers and what it does to the gradient; as it stands, nothing."""
+    """A continual learner: what it checkpointed and what it does to the gradient; as it stands, nothing."""
 
-    remembers: ClassVar[tuple[str, ...]] = ()
+    checkpointed: ClassVar[tuple[str, ...]] = ()
 
     def prepare(self, model: Replicas, batch: Batch) -> None:
         """On the host, before anything else: write memories, count steps."""
@@ -135,7 +135,7 @@ class Learner(Protocol):
 class Signal(Protocol):
     """What turns unlabelled images into a gradient; as it stands, one that draws and learns nothing."""
 
-    remembers: ClassVar[tuple[str, ...]] = ()
+    checkpointed: ClassVar[tuple[str, ...]] = ()
 
     def networks(self) -> Sequence[Replicas]:
         """Further networks that it trains."""

@@ -20,7 +20,7 @@ class Diverged(GradcastError):
     """Loss or weights are not finite any more: for a table of settings that is an answer, not the end."""
 
 
-def told(error: BaseException) -> str:
+def message_of(error: BaseException) -> str:
     """The first line of somebody else's error, to be quoted in a sentence of ours; its kind where it says nothing."""
     lines = str(error).strip().splitlines()
     return lines[0][:200] if lines else type(error).__name__

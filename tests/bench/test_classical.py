@@ -3,8 +3,8 @@ import quadprog
 import torch
 
 from gradcast.bench.classical import dual
-from gradcast.bench.steps import NETWORKS, Scene, difference, time_steps
-from gradcast.environment import Place
+from gradcast.bench.step_times import NETWORKS, Scene, difference, time_steps
+from gradcast.devices import Place
 from tests.helpers import CPU
 
 

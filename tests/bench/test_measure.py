@@ -4,12 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from gradcast.bench import epochs, few_labels, measure
-from gradcast.bench.epochs import EpochTime
+from gradcast.bench import epoch_times as epochs
+from gradcast.bench import few_labels, measure
+from gradcast.bench.epoch_times import EpochTime
 from gradcast.bench.few_labels import Speed
-from gradcast.bench.steps import Network, Scene, Timing
+from gradcast.bench.step_times import Network, Scene, Timing
 from gradcast.bench.streams import Throughput
-from gradcast.environment import Arithmetic, Place
+from gradcast.devices import Arithmetic, Place
 
 
 class FewStreams:

@@ -5,8 +5,8 @@ import torch
 
 from gradcast.bench import saving
 from gradcast.bench.saving import Cost
-from gradcast.bench.steps import NETWORKS, Scene
-from gradcast.environment import Place
+from gradcast.bench.step_times import NETWORKS, Scene
+from gradcast.devices import Place
 
 CPU = Place(torch.device("cpu"), torch.float32)
 

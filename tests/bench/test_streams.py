@@ -5,8 +5,8 @@ import torch
 
 from gradcast.bench import streams
 from gradcast.bench.streams import Streams
-from gradcast.environment import Place
-from gradcast.specfile import load
+from gradcast.devices import Place
+from gradcast.specs.text import load
 from tests.helpers import CPU
 
 PLACE = Place(CPU, torch.float32)

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-from tests.checkpoint.scene import Scene, results, tiny
-from tests.commands.process import called, cli, small
+from tests.cli.process import called, cli, small
 from tests.helpers import needs_gpu
 from tests.runs import SMALL
+from tests.runs.checkpoint.scene import Scene, results, tiny
 
 RUN = ("run", *small("stream.samples=100"), "--seeds", "2", "--device", "cpu", "--checkpoint-steps", "3")
 

@@ -4,14 +4,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.checkpoint.killing import LEARNERS
+from tests.runs.checkpoint.killing import LEARNERS
 
 ROOT = Path(__file__).parent.parent.parent
 
 
 def test_rows_that_are_killed_at_any_moment_end_at_the_same_bytes(tmp_path: Path) -> None:
     """Twenty kills in all; what a run left when it died is all that the next one has."""
-    command = [sys.executable, "-m", "tests.checkpoint.killing", str(tmp_path), "4"]
+    command = [sys.executable, "-m", "tests.runs.checkpoint.killing", str(tmp_path), "4"]
     env = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])}
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr

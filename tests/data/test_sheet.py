@@ -4,13 +4,13 @@ import numpy as np
 import torch
 from PIL import Image
 
-from gradcast import build
 from gradcast.data.cache import Cache
 from gradcast.data.load import Shelf, untracked
 from gradcast.data.sheet import COLUMNS, GAP, MARGIN, POOL_ROWS, TILE, contact_sheet
-from gradcast.environment import Place
-from gradcast.pools import PatchesSpec
-from gradcast.specfile import load
+from gradcast.devices import Place
+from gradcast.specs import build
+from gradcast.specs.text import load
+from gradcast.streams.pool_tables import PatchesSpec
 from tests.helpers import CPU
 
 

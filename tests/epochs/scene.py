@@ -6,12 +6,10 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from gradcast.acl.learner import Acl
-from gradcast.acl.settings import AclSettings
 from gradcast.core import Metrics
 from gradcast.data.digits import digits
 from gradcast.data.images import Images, Source
-from gradcast.environment import Place
+from gradcast.devices import Place
 from gradcast.epochs.lessons import Lessons
 from gradcast.epochs.loop import EpochLoop
 from gradcast.epochs.plateau import Plateau
@@ -19,20 +17,22 @@ from gradcast.epochs.schedule import Schedule
 from gradcast.epochs.steps import StepEpochs
 from gradcast.epochs.supply import Supply
 from gradcast.gradients.sgd import Sgd
-from gradcast.heads import Heads
+from gradcast.learners.acl.acl import Acl
+from gradcast.learners.acl.settings import AclSettings
 from gradcast.learners.finetune import Finetune
-from gradcast.loop import Position
-from gradcast.networks.acl import AclNetwork, Head, Private
+from gradcast.networks.acl_network import AclNetwork, Head, Private
 from gradcast.networks.mlp import MLP
 from gradcast.networks.resnet import SlimResNet18
 from gradcast.randomness import seeded
-from gradcast.replicas import Replicas
+from gradcast.replicas.heads import Heads
+from gradcast.replicas.replicas import Replicas
 from gradcast.signals.policy import Policy
-from gradcast.step import Step
 from gradcast.streams.pool import Pool
 from gradcast.streams.scale import Scale
-from tests.acl.scene import CLASSES, LATENT, SIDE, network, predicted
+from gradcast.training.loop import Position
+from gradcast.training.step import Step
 from tests.helpers import CPU
+from tests.learners.acl.scene import CLASSES, LATENT, SIDE, network, predicted
 
 POLICY = Policy(p=0.6, batch=8, start=1)
 PLACE = Place(CPU, torch.float64)

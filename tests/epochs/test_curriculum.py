@@ -1,6 +1,6 @@
 import pytest
 
-from gradcast.environment import Place
+from gradcast.devices import Place
 from gradcast.epochs.curriculum import Curriculum
 from gradcast.errors import GradcastError
 from gradcast.streams.scale import Scale

@@ -4,16 +4,16 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from gradcast.checkpoint.state import pack, restore
 from gradcast.core import Replay
 from gradcast.epochs.core import Moment
 from gradcast.epochs.joint import Joint
 from gradcast.epochs.steps import StepEpochs
-from gradcast.heads import Heads
-from gradcast.step import Step
-from tests.acl.scene import CLASSES, SIDE
+from gradcast.replicas.heads import Heads
+from gradcast.runs.checkpoint.state import pack, restore
+from gradcast.training.step import Step
 from tests.epochs.scene import lessons
 from tests.helpers import CPU, flat, replicas
+from tests.learners.acl.scene import CLASSES, SIDE
 from tests.test_replicas import own_module
 
 LR = torch.tensor([0.1, 0.05], dtype=torch.float64)

@@ -7,23 +7,23 @@ import pytest
 import torch
 from torch import Tensor
 
-from gradcast.acl.learner import Acl
-from gradcast.acl.settings import AclSettings
-from gradcast.checkpoint.state import pack, restore
 from gradcast.core import Batch, Metrics
-from gradcast.environment import Place
+from gradcast.devices import Place
 from gradcast.epochs.core import Draw, Moment, Reset
 from gradcast.epochs.loop import EpochLoop
 from gradcast.epochs.schedule import Schedule
 from gradcast.epochs.steps import StepEpochs
 from gradcast.errors import Diverged
+from gradcast.learners.acl.acl import Acl
+from gradcast.learners.acl.settings import AclSettings
 from gradcast.learners.finetune import Finetune
-from gradcast.loop import Position
-from gradcast.measures import measure
-from gradcast.step import Step
-from tests.acl.scene import CLASSES, SIDE, network
+from gradcast.results.measures import measure
+from gradcast.runs.checkpoint.state import pack, restore
+from gradcast.training.loop import Position
+from gradcast.training.step import Step
 from tests.epochs.scene import SHORT, Diary, Notebook, acl_loop, finetune_loop, lessons, residual_loop
 from tests.helpers import CPU, replicas
+from tests.learners.acl.scene import CLASSES, SIDE, network
 
 LOOPS: dict[str, Callable[..., EpochLoop]] = {"acl": acl_loop, "finetune": finetune_loop, "residual": residual_loop}
 

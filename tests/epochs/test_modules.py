@@ -2,8 +2,8 @@ import torch
 from torch import nn
 
 from gradcast.epochs.modules import TaskModules, made
-from gradcast.heads import Heads
-from gradcast.replicas import Replicas
+from gradcast.replicas.heads import Heads
+from gradcast.replicas.replicas import Replicas
 from tests.helpers import CPU, flat
 
 

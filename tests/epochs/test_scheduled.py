@@ -7,22 +7,22 @@ from pathlib import Path
 import pytest
 import torch
 
-from gradcast.acl.learner import Acl
-from gradcast.checkpoint.keeper import Safety
 from gradcast.epochs.loop import EpochLoop
 from gradcast.epochs.steps import StepEpochs
 from gradcast.errors import GradcastError
 from gradcast.gradients.sgd import Sgd
-from gradcast.learners.named import FEW_LABELS, LEARNERS
-from gradcast.portrait import read_portrait
-from gradcast.run import run
-from gradcast.shared import Shared
+from gradcast.learners.acl.acl import Acl
+from gradcast.learners.registry import FEW_LABELS, LEARNERS
+from gradcast.results.feature_map import read_portrait
+from gradcast.runs.checkpoint.keeper import Safety
+from gradcast.runs.prepared import PreparedRun
+from gradcast.runs.run import run
 from gradcast.signals.predicted import Predicted
-from gradcast.spec import Row, Setting, Spec
-from gradcast.specfile import dump, load
-from tests.checkpoint.scene import Scene
+from gradcast.specs.spec import Row, Setting, Spec
+from gradcast.specs.text import dump, load
 from tests.epochs.scene import Diary
 from tests.helpers import EITHER_DEVICE
+from tests.runs.checkpoint.scene import Scene
 from tests.test_build import PLACE, SHELF
 
 OWN = ("acl", "pnn", "hat")
@@ -35,8 +35,8 @@ TINY = (
 
 
 @cache
-def shared() -> Shared:
-    return Shared(PLACE, SHELF)
+def shared() -> PreparedRun:
+    return PreparedRun(PLACE, SHELF)
 
 
 def setting(learner: str, *changes: str) -> Setting:

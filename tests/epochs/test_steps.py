@@ -2,21 +2,21 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from gradcast.class_memory import ClassMemory
 from gradcast.core import Batch
 from gradcast.epochs.core import EpochLearner, Moment
 from gradcast.epochs.steps import StepEpochs
 from gradcast.gradients.sgd import Sgd
-from gradcast.heads import Heads
 from gradcast.learners.agem import Agem
 from gradcast.learners.er import Er
 from gradcast.learners.finetune import Finetune
-from gradcast.replicas import Replicas
-from gradcast.reservoir import Reservoir
-from gradcast.step import Step
-from tests.acl.scene import CLASSES, SIDE
+from gradcast.memories.by_class import ClassMemory
+from gradcast.memories.reservoir import Reservoir
+from gradcast.replicas.heads import Heads
+from gradcast.replicas.replicas import Replicas
+from gradcast.training.step import Step
 from tests.epochs.scene import lessons
 from tests.helpers import batch, flat, replicas
+from tests.learners.acl.scene import CLASSES, SIDE
 from tests.test_replicas import own_module
 
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from gradcast.gradients.length import Length, unit
-from tests.passes.reference import numbers
+from tests.replicas.passes.reference import numbers
 
 
 def test_rows_have_alpha_times_the_mean_labelled_length() -> None:

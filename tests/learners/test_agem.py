@@ -8,13 +8,13 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from gradcast.class_memory import ClassMemory
 from gradcast.core import Replay
 from gradcast.gradients.gradient import Gradient
-from gradcast.heads import Heads
 from gradcast.learners.agem import Agem
-from gradcast.replicas import Replicas
-from gradcast.step import Step
+from gradcast.memories.by_class import ClassMemory
+from gradcast.replicas.heads import Heads
+from gradcast.replicas.replicas import Replicas
+from gradcast.training.step import Step
 from tests.helpers import batch, flat, replicas
 from tests.test_replicas import own_module
 

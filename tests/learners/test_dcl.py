@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from gradcast.learners.dcl import ReferenceDirection, dcl
-from gradcast.memory import TaskMemory
+from gradcast.memories.ring import TaskMemory
 from tests.helpers import batch, replicas
 
 

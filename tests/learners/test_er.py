@@ -1,10 +1,10 @@
 import torch
 from torch.nn.functional import cross_entropy
 
-from gradcast.heads import Heads
 from gradcast.learners.er import Er
-from gradcast.reservoir import Reservoir
-from gradcast.step import Step
+from gradcast.memories.reservoir import Reservoir
+from gradcast.replicas.heads import Heads
+from gradcast.training.step import Step
 from tests.helpers import batch, replicas
 from tests.test_replicas import own_module
 

@@ -1,7 +1,7 @@
 import torch
 
 from gradcast.learners.finetune import Finetune
-from gradcast.step import Step
+from gradcast.training.step import Step
 from tests.helpers import batch, replicas
 
 

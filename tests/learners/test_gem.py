@@ -7,10 +7,10 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from gradcast.gradients.gradient import Gradient
-from gradcast.heads import Heads
 from gradcast.learners.gem import Gem
-from gradcast.memory import TaskMemory
-from gradcast.step import Step
+from gradcast.memories.ring import TaskMemory
+from gradcast.replicas.heads import Heads
+from gradcast.training.step import Step
 from tests.helpers import batch, replicas
 from tests.test_replicas import own_module
 

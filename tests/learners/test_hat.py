@@ -7,14 +7,14 @@ from torch.nn.functional import cross_entropy
 from gradcast.epochs.core import EpochLearner, Moment
 from gradcast.epochs.modules import TaskModules, made
 from gradcast.epochs.steps import StepEpochs
-from gradcast.heads import Heads
 from gradcast.learners.hat import Hat
-from gradcast.networks.hat import REACH, HatNetwork, compensated, free_share, slope
-from gradcast.passes import folded
-from gradcast.replicas import Replicas
-from gradcast.step import Step
-from tests.acl.scene import CLASSES, SIDE, batch
+from gradcast.networks.hat_network import REACH, HatNetwork, compensated, free_share, slope
+from gradcast.replicas.heads import Heads
+from gradcast.replicas.passes import folded
+from gradcast.replicas.replicas import Replicas
+from gradcast.training.step import Step
 from tests.helpers import CPU, flat
+from tests.learners.acl.scene import CLASSES, SIDE, batch
 from tests.test_replicas import own_module
 
 LR = torch.tensor([0.01, 0.002], dtype=torch.float64)

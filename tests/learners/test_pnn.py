@@ -4,15 +4,15 @@ from torch.nn.functional import cross_entropy
 from gradcast.core import Batch
 from gradcast.epochs.core import Moment
 from gradcast.epochs.steps import StepEpochs
-from gradcast.heads import Heads
 from gradcast.learners.pnn import Pnn
-from gradcast.networks.pnn import Column, PnnNetwork
-from gradcast.passes import folded
+from gradcast.networks.pnn_network import Column, PnnNetwork
 from gradcast.randomness import seeded
-from gradcast.replicas import Replicas
-from gradcast.step import Step
-from tests.acl.scene import CLASSES, SIDE, batch
+from gradcast.replicas.heads import Heads
+from gradcast.replicas.passes import folded
+from gradcast.replicas.replicas import Replicas
+from gradcast.training.step import Step
 from tests.helpers import CPU, flat
+from tests.learners.acl.scene import CLASSES, SIDE, batch
 from tests.test_replicas import own_module
 
 LR = torch.tensor([0.5, 0.25], dtype=torch.float64)

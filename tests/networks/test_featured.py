@@ -6,7 +6,7 @@ from gradcast.errors import GradcastError
 from gradcast.networks import MLP, SlimResNet18
 from gradcast.networks.featured import Featured
 from tests.helpers import batch, replicas
-from tests.passes.reference import numbers
+from tests.replicas.passes.reference import numbers
 
 
 def test_features_come_first_then_outputs() -> None:

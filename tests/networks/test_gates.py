@@ -1,11 +1,11 @@
 import torch
 from torch import Tensor, nn
 
-from gradcast.heads import Heads
 from gradcast.networks.gates import gated, scaled
-from gradcast.passes import folded
 from gradcast.randomness import seeded
-from gradcast.replicas import Replicas
+from gradcast.replicas.heads import Heads
+from gradcast.replicas.passes import folded
+from gradcast.replicas.replicas import Replicas
 from tests.helpers import CPU
 from tests.test_replicas import own_module
 

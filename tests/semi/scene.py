@@ -12,13 +12,12 @@ from torch import Tensor
 from gradcast.core import Batch, Unlabelled
 from gradcast.data.digits import digits
 from gradcast.data.images import Source
-from gradcast.evaluate import Evaluator
-from gradcast.gradients.learner import GradientLearner
+from gradcast.gradients.gradient_learner import GradientLearner
 from gradcast.gradients.sgd import Sgd
-from gradcast.heads import Heads
 from gradcast.networks.mlp import MLP
 from gradcast.randomness import seeded
-from gradcast.replicas import Replicas
+from gradcast.replicas.heads import Heads
+from gradcast.replicas.replicas import Replicas
 from gradcast.semi.core import Moment, Part
 from gradcast.semi.labels import choose_labelled
 from gradcast.semi.loop import SemiLoop
@@ -31,6 +30,7 @@ from gradcast.semi.step import SemiStep
 from gradcast.semi.supply import Supply
 from gradcast.streams.pool import Pool
 from gradcast.streams.scale import scale_for
+from gradcast.training.evaluate import Evaluator
 from tests.helpers import CPU, batch, replicas
 
 Method = Literal["supervised", "mg", "mg-predicted", "mean-teacher"]

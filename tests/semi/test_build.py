@@ -6,15 +6,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from gradcast import build
-from gradcast.checkpoint.keeper import Safety
 from gradcast.data.cache import Cache
 from gradcast.data.catalogue import CATALOGUE
 from gradcast.data.images import Images, Source
 from gradcast.data.load import Shelf, untracked
-from gradcast.environment import Place
-from gradcast.evaluate import Evaluator
-from gradcast.learners.named import MgSpec
+from gradcast.devices import Place
+from gradcast.learners.registry import MgSpec
+from gradcast.runs.checkpoint.keeper import Safety
 from gradcast.semi.build import loop
 from gradcast.semi.core import Part
 from gradcast.semi.loop import SemiLoop
@@ -23,14 +21,16 @@ from gradcast.semi.meta_fitness import MetaFitness
 from gradcast.semi.meta_labels import MetaLabels
 from gradcast.semi.schedule import Schedule
 from gradcast.semi.signalled import Signalled
-from gradcast.signals.named import PredictedSpec
 from gradcast.signals.noise import Noise
 from gradcast.signals.predicted import Predicted
 from gradcast.signals.pseudo_labels import PseudoLabels
-from gradcast.specfile import load, parse
-from tests.checkpoint.scene import Scene
+from gradcast.signals.registry import PredictedSpec
+from gradcast.specs import build
+from gradcast.specs.text import load, parse
+from gradcast.training.evaluate import Evaluator
 from tests.epochs.scene import Diary
 from tests.helpers import CPU, EITHER_DEVICE
+from tests.runs.checkpoint.scene import Scene
 from tests.test_build import SHELF
 
 PLACE = Place(CPU, torch.float32)

@@ -1,11 +1,11 @@
 import pytest
 
-from gradcast import build
 from gradcast.errors import GradcastError
-from gradcast.feasible import check
 from gradcast.semi.feasible import check_semi, uses_unlabelled
-from gradcast.spec import Setting
-from gradcast.specfile import load
+from gradcast.specs import build
+from gradcast.specs.compatibility import check
+from gradcast.specs.spec import Setting
+from gradcast.specs.text import load
 from tests.test_build import SHELF
 
 

@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from gradcast.checkpoint.state import pack, restore
 from gradcast.errors import Diverged
-from gradcast.loop import Position
+from gradcast.runs.checkpoint.state import pack, restore
+from gradcast.training.loop import Position
 from tests.epochs.scene import Diary, Notebook
 from tests.helpers import CPU
 from tests.semi.scene import SHORT, Method, errors, loop, quick

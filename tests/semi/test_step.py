@@ -9,13 +9,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, kl_div, normalize, one_hot
 
-from gradcast.capture import Captured
 from gradcast.core import Batch, Metrics, Unlabelled
 from gradcast.gradients.sgd import Sgd
-from gradcast.heads import Heads
 from gradcast.networks import SlimResNet18
 from gradcast.randomness import numpy_generator, seeded
-from gradcast.replicas import Replicas
+from gradcast.replicas.heads import Heads
+from gradcast.replicas.replicas import Replicas
 from gradcast.semi.core import Part
 from gradcast.semi.mean_teacher import MeanTeacher
 from gradcast.semi.meta_fitness import MetaFitness
@@ -25,6 +24,7 @@ from gradcast.semi.schedule import Schedule
 from gradcast.semi.signalled import Signalled
 from gradcast.semi.step import SemiStep
 from gradcast.signals.pseudo_labels import PseudoLabels
+from gradcast.training.capture import Captured
 from tests.helpers import flat, needs_gpu
 from tests.semi.scene import images, learner, small_model
 from tests.test_replicas import own_module

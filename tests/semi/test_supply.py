@@ -3,9 +3,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from gradcast.checkpoint.state import pack, restore
 from gradcast.core import Batch, Unlabelled
 from gradcast.errors import GradcastError
+from gradcast.runs.checkpoint.state import pack, restore
 from gradcast.semi.supply import Supply
 from gradcast.streams.pool import Pool, named
 from gradcast.streams.scale import Scale

@@ -5,7 +5,7 @@ import pytest
 from gradcast.errors import GradcastError
 from gradcast.semi.schedule import Schedule
 from gradcast.semi.table import SemiSpec
-from gradcast.specfile import dump, load, parse
+from gradcast.specs.text import dump, load, parse
 
 
 def test_the_defaults_are_the_published_course() -> None:

@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 
 from gradcast.core import Batch, Labelled, Signal, Unlabelled
-from gradcast.gradients.entropy import cross_entropy
+from gradcast.gradients.cross_entropy import cross_entropy
 from gradcast.gradients.sgd import LearningRate
-from gradcast.heads import Heads
-from gradcast.replicas import Replicas
+from gradcast.replicas.heads import Heads
+from gradcast.replicas.replicas import Replicas
 from tests.helpers import batch, replicas
 
 ALL = torch.tensor([True, True])

@@ -4,7 +4,7 @@ from torch.nn.functional import cosine_similarity
 from gradcast.core import Unlabelled
 from gradcast.gradients.gradient import Gradient, PastGradients
 from gradcast.signals.agreement import compare
-from tests.passes.reference import numbers
+from tests.replicas.passes.reference import numbers
 
 
 def test_lengths_and_angles() -> None:

@@ -3,10 +3,10 @@ import torch
 from torch.nn.functional import kl_div
 
 from gradcast.core import Unlabelled
-from gradcast.heads import Heads
+from gradcast.replicas.heads import Heads
 from gradcast.signals.distil import Distil, divergence
 from tests.helpers import batch, replicas
-from tests.passes.reference import numbers
+from tests.replicas.passes.reference import numbers
 from tests.signals.scene import ALL, Scene, scene
 
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.functional import cosine_similarity, cross_entropy
 
-from gradcast.replicas import Replicas
+from gradcast.replicas.replicas import Replicas
 from gradcast.signals.excursion import LENGTH, Excursion, explore, labelled_pass, on_simplex
 from tests.signals.scene import Scene, scene
 from tests.test_replicas import own_module

@@ -2,7 +2,7 @@ import torch
 
 from gradcast.gradients.gradient import Gradient, PastGradients
 from gradcast.signals.guard import guarded
-from tests.passes.reference import numbers
+from tests.replicas.passes.reference import numbers
 
 
 def test_the_guarded_gradient_opposes_nobody() -> None:

@@ -5,10 +5,10 @@ import torch
 from torch.func import functional_call
 from torch.nn.functional import cosine_similarity, cross_entropy, kl_div
 
-from gradcast.mixtures import Shares
 from gradcast.signals.excursion import on_simplex
 from gradcast.signals.meta_gradient import MetaGradient, squared_distance
-from tests.passes.reference import numbers
+from gradcast.signals.mixtures import Shares
+from tests.replicas.passes.reference import numbers
 from tests.signals.scene import scene
 from tests.test_replicas import own_module
 

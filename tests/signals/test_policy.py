@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 import torch
 
-from gradcast.augment import Augmentation
 from gradcast.core import Unlabelled
 from gradcast.randomness import numpy_generator
 from gradcast.signals.policy import Draws, Policy, Views
+from gradcast.streams.augment import Augmentation
 from gradcast.streams.pool import Pool
 from gradcast.streams.scale import Scale
 from tests.helpers import CPU

@@ -2,8 +2,8 @@ import pytest
 import torch
 
 from gradcast.core import Batch, Labelled, Unlabelled
-from gradcast.gradients.learner import GradientLearner
-from gradcast.replicas import Statistics
+from gradcast.gradients.gradient_learner import GradientLearner
+from gradcast.replicas.replicas import Statistics
 from gradcast.signals.predicted import Predicted
 from tests.helpers import batch, replicas
 

@@ -3,12 +3,12 @@ import torch
 from torch.nn.functional import cosine_similarity, cross_entropy
 
 from gradcast.gradients.length import Length
-from gradcast.heads import Heads
 from gradcast.learners import Gem
-from gradcast.memory import TaskMemory
-from gradcast.replicas import Replicas
+from gradcast.memories.ring import TaskMemory
+from gradcast.replicas.heads import Heads
+from gradcast.replicas.replicas import Replicas
 from gradcast.signals.pseudo_labels import PseudoLabels
-from gradcast.step import Step
+from gradcast.training.step import Step
 from tests.helpers import batch, replicas
 from tests.signals.scene import scene
 from tests.test_replicas import loss_gradient, own_module

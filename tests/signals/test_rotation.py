@@ -2,14 +2,14 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from gradcast.core import Unlabelled
-from gradcast.heads import Heads
 from gradcast.networks import SlimResNet18
 from gradcast.randomness import seeded, torch_generator
-from gradcast.replicas import Replicas
+from gradcast.replicas.heads import Heads
+from gradcast.replicas.replicas import Replicas
 from gradcast.signals.head import Head
 from gradcast.signals.rotation import Rotation
 from tests.helpers import CPU
-from tests.passes.reference import numbers
+from tests.replicas.passes.reference import numbers
 
 
 def scene() -> tuple[Replicas, Rotation]:

@@ -1,8 +1,8 @@
 import pytest
 
-from gradcast.signals.named import SIGNALS
+from gradcast.signals.registry import SIGNALS
 from gradcast.signals.words import describe
-from gradcast.specfile import load
+from gradcast.specs.text import load
 from tests.helpers import OPTIONS, signal_and_pool
 
 

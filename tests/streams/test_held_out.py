@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 import torch
 
-from gradcast.augment import AUGMENTATIONS
 from gradcast.data.digits import digits
 from gradcast.errors import GradcastError
 from gradcast.signals.policy import Draws, Policy
+from gradcast.streams.augment import AUGMENTATIONS
 from gradcast.streams.held_out import HeldOut
 from gradcast.streams.scenarios import permuted, split
 from gradcast.streams.stream import Stream

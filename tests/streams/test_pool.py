@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from gradcast.augment import flip, grey, resize
+from gradcast.streams.augment import flip, grey, resize
 from gradcast.streams.pool import TRANSFORMS, Pool, named, subset
 from gradcast.streams.scale import Scale, reference_scale
 from tests.helpers import CPU

@@ -1,8 +1,8 @@
 import numpy as np
 import torch
 
-from gradcast.augment import AUGMENTATIONS, Augmentation
 from gradcast.data.digits import digits
+from gradcast.streams.augment import AUGMENTATIONS, Augmentation
 from gradcast.streams.scale import Scale
 from gradcast.streams.scenarios import permuted, rotated
 from gradcast.streams.stream import Stream, Task

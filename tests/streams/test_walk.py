@@ -1,8 +1,8 @@
 import numpy as np
 from torch import Tensor
 
-from gradcast.checkpoint.state import pack, restore
 from gradcast.randomness import numpy_generator
+from gradcast.runs.checkpoint.state import pack, restore
 from gradcast.streams.walk import Walk
 from tests.helpers import CPU
 

@@ -6,16 +6,17 @@ from dataclasses import dataclass
 
 import torch
 
-from gradcast import build, specfile
 from gradcast.bench.stand_in import stand_in
-from gradcast.bench.steps import wait
-from gradcast.capture import fastest
+from gradcast.bench.step_times import wait
 from gradcast.data.cache import Cache, default_cache
 from gradcast.data.load import Shelf, default_data, untracked
-from gradcast.environment import Arithmetic, Place, choose_place
-from gradcast.evaluate import Evaluator
+from gradcast.devices import Arithmetic, Place, choose_place
 from gradcast.semi import build as semi
 from gradcast.semi.loop import SemiLoop
+from gradcast.specs import build
+from gradcast.specs import text as specfile
+from gradcast.training.capture import fastest
+from gradcast.training.evaluate import Evaluator
 
 REPLICAS = (1, 3)
 ARITHMETIC: tuple[Arithmetic, ...] = ("float32", "tf32", "bf16")  # the latter two on a GPU

@@ -6,14 +6,16 @@ from pathlib import Path
 
 import torch
 
-from gradcast import environment
-from gradcast.bench import epochs, few_labels
-from gradcast.bench.epochs import EpochTime
+from gradcast import devices
+from gradcast.bench import epoch_times as epochs
+from gradcast.bench import few_labels
+from gradcast.bench.epoch_times import EpochTime
 from gradcast.bench.few_labels import Speed
 from gradcast.bench.saving import Cost, saving
-from gradcast.bench.steps import NETWORKS, TASKS, AsReleased, Scene, Timing, difference, time_steps
+from gradcast.bench.step_times import NETWORKS, TASKS, AsReleased, Scene, Timing, difference, time_steps
 from gradcast.bench.streams import Streams, Throughput
-from gradcast.environment import Arithmetic, Place, choose_place
+from gradcast.devices import Arithmetic, Place, choose_place
+from gradcast.runs import environment
 
 AT = (2, 10, 20)  # tasks
 
@@ -86,7 +88,7 @@ class Request:
 
     @property
     def gpu(self) -> bool:
-        return environment.choose_device(self.device).type == "cuda"
+        return devices.choose_device(self.device).type == "cuda"
 
     def place(self, dtype: Arithmetic = "float32") -> Place:
         """The device in this arithmetic."""

@@ -7,10 +7,10 @@ from tempfile import TemporaryDirectory
 
 import torch
 
-from gradcast.bench.steps import Scene, wait
-from gradcast.checkpoint import file
-from gradcast.checkpoint.state import pack
-from gradcast.environment import Place
+from gradcast.bench.step_times import Scene, wait
+from gradcast.devices import Place
+from gradcast.runs.checkpoint import file
+from gradcast.runs.checkpoint.state import pack
 
 STEPS = 250  # of a task of iCIFAR-100; a run is saved after each task and every ten minutes, which is rarer
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from gradcast import specfile
-from gradcast.checkpoint.keeper import Safety
 from gradcast.errors import GradcastError
-from gradcast.learners.named import FEW_LABELS, LEARNERS, SCHEDULED
-from gradcast.run import run
-from gradcast.signals.named import SIGNALS
+from gradcast.learners.registry import FEW_LABELS, LEARNERS, SCHEDULED
+from gradcast.runs.checkpoint.keeper import Safety
+from gradcast.runs.run import run
+from gradcast.signals.registry import SIGNALS
+from gradcast.specs import text as specfile
 
 TINY = {
     "seeds": [0, 1],

@@ -7,14 +7,15 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from gradcast import build, specfile
 from gradcast.data.cache import Cache, default_cache
 from gradcast.data.images import Images, Source
 from gradcast.data.load import Shelf, untracked
-from gradcast.environment import Place
-from gradcast.loop import Loop
-from gradcast.shared import Shared
-from gradcast.spec import Setting
+from gradcast.devices import Place
+from gradcast.runs.prepared import PreparedRun
+from gradcast.specs import build
+from gradcast.specs import text as specfile
+from gradcast.specs.spec import Setting
+from gradcast.training.loop import Loop
 
 SAMPLED = 6  # steps a task that stand for all of them, where a complete stream would take too long
 
@@ -39,7 +40,7 @@ class Streams:
         self.real = (data / "mnist").is_dir()
         shelf = Shelf(data, Cache(default_cache()), untracked)
         self.place = place
-        shared = Shared(place, shelf, None if self.real else _stand_in())
+        shared = PreparedRun(place, shelf, None if self.real else _stand_in())
         self.stream, self.evaluator = shared.stream(self.setting)
         self.pool = shared.pool(self.setting)
 

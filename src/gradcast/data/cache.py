@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from gradcast.data.arrays import UNREADABLE
-from gradcast.errors import GradcastError, told
-from gradcast.jsontext import parse_json
+from gradcast.errors import GradcastError, message_of
+from gradcast.runs.jsontext import parse_json
 
 Arrays = dict[str, np.ndarray]
 BUILDING = ".building-"
@@ -57,7 +57,9 @@ class Cache:
             try:
                 return _load(place)
             except UNREADABLE as error:
-                warnings.warn(f"the cache entry {place} is damaged ({told(error)}) and is made anew", stacklevel=2)
+                warnings.warn(
+                    f"the cache entry {place} is damaged ({message_of(error)}) and is made anew", stacklevel=2
+                )
                 shutil.rmtree(place, ignore_errors=True)
         try:
             self._build(place, text, build)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from gradcast.data import pools
+from gradcast.data import pool_images as pools
 from gradcast.data.cifar import find_cifar, read_cifar
 from gradcast.data.fetch import Download
 from gradcast.data.files import ImageFiles

@@ -14,9 +14,9 @@ from gradcast.data.digits import digits
 from gradcast.data.files import Track
 from gradcast.data.images import Colour, Images, Pixels, Shape, Source, convert
 from gradcast.data.labelled import LabelledFiles, cached_pool, cached_source, own_shape
-from gradcast.data.own import class_folders, read_npz
-from gradcast.data.pools import any_images
-from gradcast.errors import GradcastError, told
+from gradcast.data.own_images import class_folders, read_npz
+from gradcast.data.pool_images import any_images
+from gradcast.errors import GradcastError, message_of
 
 
 def default_data() -> Path:
@@ -41,7 +41,7 @@ class Shelf:
                 if place.exists():
                     return place.resolve()
             except (OSError, RuntimeError) as error:  # no right to look, a name too long, a circle of links
-                raise GradcastError(f"{place} cannot be read ({told(error)}); set {key} to your images") from None
+                raise GradcastError(f"{place} cannot be read ({message_of(error)}); set {key} to your images") from None
         tried = f": neither {' nor '.join(map(str, places))} exists" if len(places) > 1 else ""
         raise GradcastError(f"there is nothing at {path}{tried}; set {key} to your images")
 
@@ -60,7 +60,7 @@ class Shelf:
 def load_source(name: str, shelf: Shelf, *, path: str, size: int | None, colour: Colour, data_seed: int) -> Source:
     """A labelled dataset by name, in the colour and size asked for."""
     if name == "python":
-        raise GradcastError("the source 'python' is images that the caller of gradcast.run brings along")
+        raise GradcastError("the source 'python' is images that the caller of gradcast.runs.run brings along")
     if name == "digits":
         return digits(data_seed).converted(colour, size)
     if name == "npz":

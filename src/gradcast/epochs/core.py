@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from gradcast.core import Batch, Metrics, Unlabelled
-from gradcast.replicas import Replicas
+from gradcast.replicas.replicas import Replicas
 
 Draw = Callable[[], Unlabelled | None]  # the next unlabelled batch, if there is one
 # What happens to a replica that is still at chance in its fifth epoch. fixed: it starts anew. reference: its weights
@@ -35,7 +35,7 @@ class Moment:
 class EpochLearner(Protocol):
     """All that the loop knows about a learner; ``which`` are replicas, as everywhere."""
 
-    remembers: ClassVar[tuple[str, ...]]
+    checkpointed: ClassVar[tuple[str, ...]]
 
     @property
     def model(self) -> Replicas:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gradcast.data.images import Shape, Source
-from gradcast.environment import Place
+from gradcast.devices import Place
 from gradcast.epochs.lessons import Lessons, portions
 from gradcast.streams.scale import Scale
 from gradcast.streams.stream import Stream

@@ -7,7 +7,7 @@ import torch
 
 from gradcast.core import Batch, Learner, Replay
 from gradcast.epochs.lessons import Lessons, Part
-from gradcast.replicas import Replicas
+from gradcast.replicas.replicas import Replicas
 
 
 @dataclass
@@ -18,7 +18,7 @@ class Joint(Learner):
     weights of the task before; validation images of all tasks so far decide.
     """
 
-    remembers: ClassVar[tuple[str, ...]] = ("task", "steps")
+    checkpointed: ClassVar[tuple[str, ...]] = ("task", "steps")
     lessons: Lessons
     batch: int
     task: int = field(default=-1, init=False)

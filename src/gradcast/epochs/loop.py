@@ -9,14 +9,14 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from gradcast.core import Batch, Metrics, Unlabelled
-from gradcast.environment import sent
+from gradcast.devices import to_device
 from gradcast.epochs.core import RESET_FACTOR, EpochLearner, Moment
 from gradcast.epochs.lessons import Lessons, Part
 from gradcast.epochs.schedule import Schedule
 from gradcast.epochs.snapshot import Snapshot
 from gradcast.epochs.supply import Supply
-from gradcast.finite import FiniteCheck
-from gradcast.loop import Extent, Keeper, Observer, Position
+from gradcast.training.divergence import FiniteCheck
+from gradcast.training.loop import Extent, Keeper, Observer, Position
 
 REMEDY = "lower learner.lr, or the signal's weight or alpha"
 RESET_EPOCH = 4  # after which a replica that is still at chance starts anew
@@ -26,7 +26,7 @@ AT_ONCE = {"cpu": 64, "cuda": 512}  # images a pass of an evaluation, as far as 
 class EpochLoop:
     """Everything one run of R seeds needs. A replica that has stopped waits, unmoved, for the others."""
 
-    remembers: ClassVar[tuple[str, ...]] = ("learner", "supply", "plateau", "best")
+    checkpointed: ClassVar[tuple[str, ...]] = ("learner", "supply", "plateau", "best")
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class EpochLoop:
     def _rates(self) -> tuple[Bool[Tensor, " r"], Float[Tensor, " r"]]:
         """Who is going in this epoch, and how fast, where the weights are."""
         theta = self.learner.model.theta
-        going = sent(self.plateau.going, theta.device)
+        going = to_device(self.plateau.going, theta.device)
         return going, torch.where(going, self.plateau.rates(theta), 0.0)
 
     def _step(self, batch: Batch, lr: Float[Tensor, " r"], moment: Moment) -> Metrics:

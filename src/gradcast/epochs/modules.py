@@ -7,8 +7,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from gradcast.randomness import seeded
-from gradcast.replicas import Replicas
-from gradcast.stacking import stacked_weights
+from gradcast.replicas.replicas import Replicas
+from gradcast.replicas.stacking import stacked_weights
 
 Network = TypeVar("Network", bound=nn.Module)
 
@@ -20,7 +20,7 @@ class TaskModules:
     ``shared`` come first. Only they can forget.
     """
 
-    remembers: ClassVar[tuple[str, ...]] = ("own",)
+    checkpointed: ClassVar[tuple[str, ...]] = ("own",)
 
     def __init__(
         self, model: Replicas, network: Callable[[], nn.Module], seeds: Sequence[int], *, shared: str, purpose: str

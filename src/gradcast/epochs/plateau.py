@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from gradcast.environment import sent
+from gradcast.devices import to_device
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Seen:
 class Plateau:
     """One learning rate a replica, on the host: decisions are made there."""
 
-    remembers: ClassVar[tuple[str, ...]] = ("lr", "best", "patience", "going")
+    checkpointed: ClassVar[tuple[str, ...]] = ("lr", "best", "patience", "going")
 
     def __init__(
         self, replicas: int, lr: float, *, factor: float = 3.0, smallest: float = 1e-6, patience: int = 5
@@ -59,4 +59,4 @@ class Plateau:
 
     def rates(self, like: Tensor) -> Float[Tensor, " r"]:
         """The learning rates where ``like`` lies and in its type."""
-        return sent(self.lr.to(like.dtype), like.device)
+        return to_device(self.lr.to(like.dtype), like.device)

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from gradcast.epochs.core import Reset
 from gradcast.epochs.plateau import Plateau
-from gradcast.tables import Positive, Rate, Table, Weight
+from gradcast.specs.table import Positive, Rate, Table, Weight
 
 
 class Schedule(Table):

@@ -4,11 +4,8 @@ from collections.abc import Sequence
 
 from torch import nn
 
-from gradcast import build
-from gradcast.acl.learner import Acl, replicas
-from gradcast.class_memory import ClassMemory
 from gradcast.core import Learner, Signal
-from gradcast.environment import Place
+from gradcast.devices import Place
 from gradcast.epochs.core import EpochLearner
 from gradcast.epochs.curriculum import Curriculum
 from gradcast.epochs.joint import Joint
@@ -19,16 +16,19 @@ from gradcast.epochs.schedule import Schedule
 from gradcast.epochs.steps import StepEpochs
 from gradcast.epochs.supply import Supply
 from gradcast.gradients.sgd import Sgd
+from gradcast.learners.acl.acl import Acl, replicas
 from gradcast.learners.hat import Hat
-from gradcast.learners.named import AclSpec, HatSpec, JointSpec, PnnSpec
-from gradcast.learners.named import learner as named_learner
 from gradcast.learners.pnn import Pnn
-from gradcast.networks.acl import AclNetwork
-from gradcast.replicas import Replicas
-from gradcast.signals.named import signal, views
-from gradcast.spec import Setting
-from gradcast.step import Step
+from gradcast.learners.registry import AclSpec, HatSpec, JointSpec, PnnSpec
+from gradcast.learners.registry import learner as named_learner
+from gradcast.memories.by_class import ClassMemory
+from gradcast.networks.acl_network import AclNetwork
+from gradcast.replicas.replicas import Replicas
+from gradcast.signals.registry import signal, views
+from gradcast.specs import build
+from gradcast.specs.spec import Setting
 from gradcast.streams.pool import Pool
+from gradcast.training.step import Step
 
 
 def loop(setting: Setting, curriculum: Curriculum, pool: Pool | None, seeds: Sequence[int], place: Place) -> EpochLoop:

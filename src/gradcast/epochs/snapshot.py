@@ -11,7 +11,7 @@ from torch import Tensor
 class Snapshot:
     """Copies of named tensors whose first axis is replicas; nothing at first."""
 
-    remembers: ClassVar[tuple[str, ...]] = ("kept",)
+    checkpointed: ClassVar[tuple[str, ...]] = ("kept",)
 
     def __init__(self) -> None:
         self.kept: dict[str, Tensor] = {}

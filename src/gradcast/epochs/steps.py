@@ -6,24 +6,24 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from gradcast.capture import fastest
 from gradcast.core import Batch, Metrics
 from gradcast.epochs.core import Draw, Moment, Reset
 from gradcast.epochs.modules import TaskModules
 from gradcast.epochs.snapshot import Snapshot
-from gradcast.gradients.entropy import cross_entropy
+from gradcast.gradients.cross_entropy import cross_entropy
 from gradcast.gradients.sgd import Sgd
-from gradcast.replicas import Replicas
-from gradcast.step import Step
+from gradcast.replicas.replicas import Replicas
+from gradcast.training.capture import fastest
+from gradcast.training.step import Step
 
 
 class StepEpochs:
     """Every task goes on from the weights of the one before; ``modules`` where some of them belong to one task alone.
 
-    What a learner remembers of a task's images it takes from the first epoch.
+    What a learner checkpointed of a task's images it takes from the first epoch.
     """
 
-    remembers: ClassVar[tuple[str, ...]] = ("training", "start", "modules")
+    checkpointed: ClassVar[tuple[str, ...]] = ("training", "start", "modules")
 
     def __init__(self, step: Step, modules: TaskModules | None = None) -> None:
         self.training, self.modules = step, modules

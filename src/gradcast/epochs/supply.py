@@ -18,7 +18,7 @@ class Supply:
     Every update draws, and what it draws before ``start`` is thrown away, as the published code does.
     """
 
-    remembers: ClassVar[tuple[str, ...]] = ("draws",)
+    checkpointed: ClassVar[tuple[str, ...]] = ("draws",)
 
     def __init__(self, pool: Pool, policy: Policy, seeds: Sequence[int], views: Views | None = None) -> None:
         self.pool, self.policy, self.seeds, self.views = pool, policy, list(seeds), views

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from gradcast.errors import GradcastError
-from gradcast.passes.kernels import installed
+from gradcast.replicas.passes.kernels import installed
 
 PIECE = 4096  # numbers of a gradient that a GPU multiplies at once
 HALVES = 2  # and a host, whose cores take one each

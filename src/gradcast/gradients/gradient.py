@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from gradcast.passes.factors import Factors
+from gradcast.replicas.passes.factors import Factors
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ class Length:
     ``of="batch"`` takes their mean, ``"per_sample"`` each row's own.
     """
 
-    remembers: ClassVar[tuple[str, ...]] = ("tau",)
+    checkpointed: ClassVar[tuple[str, ...]] = ("tau",)
 
     def __init__(self, alpha: float, of: Tau = "batch") -> None:
         self.alpha, self.of = alpha, of

@@ -26,7 +26,7 @@ def descend(weight: Float[Tensor, "r *any"], direction: Float[Tensor, "r *any"],
 class Sgd:
     """Momentum and weight decay as usual; weights and gradients have replicas along their first axis."""
 
-    remembers: ClassVar[tuple[str, ...]] = ("velocity", "astray")
+    checkpointed: ClassVar[tuple[str, ...]] = ("velocity", "astray")
 
     def __init__(self, *, momentum: float = 0.0, decay: float = 0.0) -> None:
         self.momentum, self.decay = momentum, decay

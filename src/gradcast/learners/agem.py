@@ -6,19 +6,19 @@ from typing import ClassVar
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from gradcast.class_memory import ClassMemory
 from gradcast.core import Batch, Learner, Replay
-from gradcast.gradients.entropy import cross_entropy
+from gradcast.gradients.cross_entropy import cross_entropy
 from gradcast.gradients.gradient import Gradient, PastGradients
 from gradcast.gradients.half_space import project_one
-from gradcast.replicas import Replicas, Statistics
+from gradcast.memories.by_class import ClassMemory
+from gradcast.replicas.replicas import Replicas, Statistics
 
 
 @dataclass
 class Agem(Learner):
     """One constraint instead of GEM's one a task: the gradient on ``count`` memories drawn anew in every step."""
 
-    remembers: ClassVar[tuple[str, ...]] = ("memory",)
+    checkpointed: ClassVar[tuple[str, ...]] = ("memory",)
     memory: ClassMemory
     count: int = 256
     batchnorm: Statistics = "update"  # what the memories' pass does to BatchNorm statistics

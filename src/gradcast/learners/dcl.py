@@ -7,8 +7,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from gradcast.learners.gem import Gem
-from gradcast.memory import TaskMemory
-from gradcast.replicas import Replicas, Statistics
+from gradcast.memories.ring import TaskMemory
+from gradcast.replicas.replicas import Replicas, Statistics
 
 
 class ReferenceDirection:
@@ -19,7 +19,7 @@ class ReferenceDirection:
     task. All released code uses ``w - w_ref`` (sign +1); the published description suggests the opposite (sign -1).
     """
 
-    remembers: ClassVar[tuple[str, ...]] = ("task", "count", "reference", "renewing")
+    checkpointed: ClassVar[tuple[str, ...]] = ("task", "count", "reference", "renewing")
 
     def __init__(self, interval: int, sign: Literal[1, -1] = 1) -> None:
         self.interval, self.sign = interval, sign

@@ -4,15 +4,15 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from gradcast.core import Batch, Learner, Replay
-from gradcast.replicas import Replicas
-from gradcast.reservoir import Reservoir
+from gradcast.memories.reservoir import Reservoir
+from gradcast.replicas.replicas import Replicas
 
 
 @dataclass
 class Er(Learner):
     """The loss is the mean over the batch and ``count`` replayed images; nothing is done to the gradient."""
 
-    remembers: ClassVar[tuple[str, ...]] = ("memory",)
+    checkpointed: ClassVar[tuple[str, ...]] = ("memory",)
     memory: Reservoir
     count: int = 10
     drawn: Replay | None = field(default=None, init=False)

@@ -10,15 +10,15 @@ from torch import Tensor
 from gradcast.core import Batch, Learner
 from gradcast.gradients.cone import project
 from gradcast.gradients.gradient import Gradient, PastGradients
-from gradcast.memory import TaskMemory
-from gradcast.replicas import Replicas, Statistics
+from gradcast.memories.ring import TaskMemory
+from gradcast.replicas.replicas import Replicas, Statistics
 
 
 @runtime_checkable
 class Direction(Protocol):
     """One more row among GEM's constraints."""
 
-    remembers: ClassVar[tuple[str, ...]] = ()
+    checkpointed: ClassVar[tuple[str, ...]] = ()
 
     def prepare(self, model: Replicas, task: int) -> None:
         """A step of this task is coming."""
@@ -37,7 +37,7 @@ class Direction(Protocol):
 class Gem(Learner):
     """Projects the gradient on the cone of the past tasks' memory gradients (see ``gradients/cone.py``)."""
 
-    remembers: ClassVar[tuple[str, ...]] = ("memory", "direction")
+    checkpointed: ClassVar[tuple[str, ...]] = ("memory", "direction")
     memory: TaskMemory
     margin: float = 0.5
     qp_eps: float = 0.0

@@ -9,10 +9,10 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from gradcast.core import Batch, Learner, Metrics
-from gradcast.environment import sent
+from gradcast.devices import to_device
 from gradcast.gradients.gradient import Gradient
-from gradcast.networks.hat import FACTOR, REACH, STEEPEST, compensated, free_share, gates, regulariser, slope
-from gradcast.replicas import Replicas
+from gradcast.networks.hat_network import FACTOR, REACH, STEEPEST, compensated, free_share, gates, regulariser, slope
+from gradcast.replicas.replicas import Replicas
 
 EMBEDDINGS, LAYERS = "embeddings.", "layers."  # beginnings of the names of weights
 
@@ -24,7 +24,7 @@ class Hat(Learner):
     Embeddings follow the body's weights in ``theta``; of those of all layers one row a replica is made.
     """
 
-    remembers: ClassVar[tuple[str, ...]] = ("task", "steps")
+    checkpointed: ClassVar[tuple[str, ...]] = ("task", "steps")
     batches: int
     past: Callable[[], Sequence[Tensor]]  # embeddings and head of every task that is over
     steepest: float = STEEPEST
@@ -44,7 +44,9 @@ class Hat(Learner):
             self._protect(model)
         s = slope(self.steps % self.batches, self.batches, self.steepest)
         self.steps += 1
-        model.buffers["slope"].copy_(sent(torch.full((model.count,), s, dtype=model.theta.dtype), model.theta.device))
+        model.buffers["slope"].copy_(
+            to_device(torch.full((model.count,), s, dtype=model.theta.dtype), model.theta.device)
+        )
 
     def terms(self, model: Replicas, batch: Batch) -> tuple[Gradient, Metrics]:
         """The regulariser's gradient reaches embeddings alone."""

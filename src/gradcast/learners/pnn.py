@@ -1,8 +1,8 @@
 """Progressive networks: a new column for every task, and nothing else learns."""
 
 from gradcast.core import Batch, Learner
-from gradcast.networks.pnn import PnnNetwork
-from gradcast.replicas import Replicas
+from gradcast.networks.pnn_network import PnnNetwork
+from gradcast.replicas.replicas import Replicas
 
 
 class Pnn(Learner):

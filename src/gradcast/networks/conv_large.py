@@ -3,7 +3,7 @@
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from gradcast.networks.norm import NormRelu
+from gradcast.networks.normalisation import NormRelu
 
 
 class ConvLarge(nn.Module):

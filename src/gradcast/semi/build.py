@@ -4,13 +4,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from gradcast import build
 from gradcast.core import LogitSignal
-from gradcast.environment import Place
-from gradcast.evaluate import Evaluator
+from gradcast.devices import Place
 from gradcast.gradients.sgd import Sgd
-from gradcast.learners.named import FinetuneSpec, MeanTeacherSpec, MgSpec
-from gradcast.replicas import Replicas
+from gradcast.learners.registry import FinetuneSpec, MeanTeacherSpec, MgSpec
+from gradcast.replicas.replicas import Replicas
 from gradcast.semi.core import Part
 from gradcast.semi.feasible import uses_unlabelled
 from gradcast.semi.labels import choose_labelled
@@ -22,11 +20,13 @@ from gradcast.semi.mix_up import MixUp
 from gradcast.semi.signalled import Signalled
 from gradcast.semi.step import SemiStep
 from gradcast.semi.supply import Supply
-from gradcast.signals.named import META, PredictedSpec, PseudoLabelsSpec, gradient_learner, signal
-from gradcast.spec import Setting
+from gradcast.signals.registry import META, PredictedSpec, PseudoLabelsSpec, gradient_learner, signal
+from gradcast.specs import build
+from gradcast.specs.spec import Setting
 from gradcast.streams.pool import Pool
 from gradcast.streams.scale import Scale
 from gradcast.streams.stream import Stream
+from gradcast.training.evaluate import Evaluator
 
 
 def loop(setting: Setting, stream: Stream, evaluator: Evaluator, seeds: Sequence[int], place: Place) -> SemiLoop:

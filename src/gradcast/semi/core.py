@@ -19,7 +19,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from gradcast.core import Batch, Labelled, Metrics, Unlabelled
-from gradcast.replicas import Pass, Replicas
+from gradcast.replicas.replicas import Pass, Replicas
 from gradcast.signals.excursion import Excursion, explore, labelled_pass
 
 
@@ -64,7 +64,7 @@ class Moment:
 class Part(Protocol):
     """What unlabelled images add to the gradient; as it stands, one that has nothing to prepare or to remember."""
 
-    remembers: ClassVar[tuple[str, ...]] = ()
+    checkpointed: ClassVar[tuple[str, ...]] = ()
     views: ClassVar[int] = 1  # of each unlabelled image
     label: Float[Tensor, "r u c"] | None = None  # what it took this step's unlabelled images for, if it labels them
 

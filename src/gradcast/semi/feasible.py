@@ -1,13 +1,13 @@
 """What cannot work together where few images are labelled, said before anything is trained."""
 
 from gradcast.errors import GradcastError
-from gradcast.learners.named import FinetuneSpec, MeanTeacherSpec, MgSpec
-from gradcast.pools import PatchesSpec
+from gradcast.learners.registry import FinetuneSpec, MeanTeacherSpec, MgSpec
 from gradcast.semi.labels import choose_labelled, others
 from gradcast.semi.supply import check_unlabelled
-from gradcast.signals.named import NoiseSpec, NoSignalSpec, PredictedSpec, PseudoLabelsSpec
 from gradcast.signals.policy import Policy
-from gradcast.spec import EvaluationSpec, Setting
+from gradcast.signals.registry import NoiseSpec, NoSignalSpec, PredictedSpec, PseudoLabelsSpec
+from gradcast.specs.spec import EvaluationSpec, Setting
+from gradcast.streams.pool_tables import PatchesSpec
 from gradcast.streams.stream import Stream
 
 LEARNERS = (FinetuneSpec, MgSpec, MeanTeacherSpec)

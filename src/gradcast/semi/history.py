@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float, Int
 
-from gradcast.lines import Line
+from gradcast.runs.step_log import Line
 from gradcast.semi.table import SemiSpec
 
 # Numbers that are worth a curve over the steps, and what they are called there.

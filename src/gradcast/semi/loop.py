@@ -7,14 +7,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from gradcast.capture import fastest
-from gradcast.evaluate import Evaluator
-from gradcast.finite import FiniteCheck
-from gradcast.loop import Extent, Keeper, Observer, Position
-from gradcast.replicas import Replicas
+from gradcast.replicas.replicas import Replicas
 from gradcast.semi.schedule import Schedule
 from gradcast.semi.step import SemiStep
 from gradcast.semi.supply import Supply
+from gradcast.training.capture import fastest
+from gradcast.training.divergence import FiniteCheck
+from gradcast.training.evaluate import Evaluator
+from gradcast.training.loop import Extent, Keeper, Observer, Position
 
 REMEDY = "lower learner.lr or the signal's weight, or raise semi.warm_up"
 TASK = 0  # the only one
@@ -27,7 +27,7 @@ class SemiLoop:
     numbers of their step.
     """
 
-    remembers: ClassVar[tuple[str, ...]] = ("step", "supply")
+    checkpointed: ClassVar[tuple[str, ...]] = ("step", "supply")
 
     def __init__(
         self,

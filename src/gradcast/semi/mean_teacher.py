@@ -7,12 +7,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from gradcast.average import move
 from gradcast.core import Metrics, Unlabelled
-from gradcast.environment import sent
-from gradcast.replicas import Replicas
+from gradcast.devices import to_device
+from gradcast.replicas.replicas import Replicas
 from gradcast.semi.core import Moment, Part
 from gradcast.signals.meta_gradient import squared_distance
+from gradcast.training.average import move
 
 
 class MeanTeacher(Part):
@@ -22,7 +22,7 @@ class MeanTeacher(Part):
     first, later of the latest ``1 / (1 - memory)`` or so. It answers by its running statistics, and is the one to test.
     """
 
-    remembers: ClassVar[tuple[str, ...]] = ("teacher",)
+    checkpointed: ClassVar[tuple[str, ...]] = ("teacher",)
     views: ClassVar[int] = 2
 
     def __init__(self, teacher: Replicas, model: Replicas, *, weight: float = 10.0, memory: float = 0.999) -> None:
@@ -43,7 +43,7 @@ class MeanTeacher(Part):
     def prepare(self, unlabelled: Unlabelled, step: int) -> None:
         """How much the model's weights after this step count."""
         share = max(1 / (step + 1), 1 - self.memory)
-        self.share.copy_(sent(torch.tensor(share, dtype=self.share.dtype), self.share.device))
+        self.share.copy_(to_device(torch.tensor(share, dtype=self.share.dtype), self.share.device))
 
     @torch.no_grad()
     def watch(self, moment: Moment) -> Metrics:

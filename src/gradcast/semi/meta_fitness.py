@@ -6,7 +6,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from gradcast.core import Metrics
-from gradcast.gradients.learner import GradientLearner
+from gradcast.gradients.gradient_learner import GradientLearner
 from gradcast.gradients.movement import Movement
 from gradcast.gradients.sgd import along
 from gradcast.semi.core import Moment, Part
@@ -21,7 +21,7 @@ class MetaFitness(Part):
     Labels enter by that gradient alone.
     """
 
-    remembers: ClassVar[tuple[str, ...]] = ("learner",)
+    checkpointed: ClassVar[tuple[str, ...]] = ("learner",)
 
     def __init__(self, learner: GradientLearner, *, exact: bool = False) -> None:
         self.learner, self.exact = learner, exact

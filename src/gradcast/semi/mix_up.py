@@ -7,15 +7,15 @@ from jaxtyping import Float
 from torch import Tensor
 
 from gradcast.core import Batch
-from gradcast.mixtures import Shares, mix, mix_labels
 from gradcast.semi.core import Moment
 from gradcast.semi.meta_labels import MetaLabels
+from gradcast.signals.mixtures import Shares, mix, mix_labels
 
 
 class MixUp:
     """In a proportion from Beta(``beta``, ``beta``), a pair at a time; ``partner`` says what the unlabelled are."""
 
-    remembers: ClassVar[tuple[str, ...]] = ("shares",)
+    checkpointed: ClassVar[tuple[str, ...]] = ("shares",)
 
     def __init__(self, partner: MetaLabels, beta: float, seeds: Sequence[int]) -> None:
         self.partner, self.shares = partner, Shares(beta, seeds)

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from gradcast.core import LogitSignal, Metrics, Unlabelled
-from gradcast.replicas import Replicas
+from gradcast.replicas.replicas import Replicas
 from gradcast.semi.core import Moment, Part
 from gradcast.signals.pseudo_labels import PseudoLabels
 
@@ -18,7 +18,7 @@ class Signalled(Part):
     Of images in several views it is shown the one that the model trains on.
     """
 
-    remembers: ClassVar[tuple[str, ...]] = ("signal",)
+    checkpointed: ClassVar[tuple[str, ...]] = ("signal",)
 
     def __init__(self, signal: LogitSignal, *, ramped: bool) -> None:
         self.signal, self.ramped = signal, ramped

@@ -9,16 +9,16 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from gradcast.core import Batch, Metrics, Unlabelled
-from gradcast.environment import sent
-from gradcast.gradients.entropy import cross_entropy
+from gradcast.devices import to_device
+from gradcast.gradients.cross_entropy import cross_entropy
 from gradcast.gradients.sgd import Sgd
-from gradcast.mixtures import divergence
-from gradcast.replicas import Replicas
+from gradcast.replicas.replicas import Replicas
 from gradcast.semi.core import Moment, Part
 from gradcast.semi.mix_up import MixUp
 from gradcast.semi.schedule import Schedule
-from gradcast.step import named_state
-from gradcast.undo import undoing
+from gradcast.signals.mixtures import divergence
+from gradcast.training.step import named_state
+from gradcast.training.undo import undoing
 
 
 class SemiStep:
@@ -28,7 +28,7 @@ class SemiStep:
     statistics, and both move the running ones.
     """
 
-    remembers: ClassVar[tuple[str, ...]] = ("count", "model", "sgd", "parts", "mix_up")
+    checkpointed: ClassVar[tuple[str, ...]] = ("count", "model", "sgd", "parts", "mix_up")
 
     def __init__(
         self, model: Replicas, schedule: Schedule, sgd: Sgd, parts: Sequence[Part] = (), mix_up: MixUp | None = None
@@ -61,7 +61,7 @@ class SemiStep:
             network.chance.begin(self.count)
         self.count += 1
         rates = [self.schedule.rate(self.count), self.schedule.weight(self.count)]
-        self.rates.copy_(sent(torch.tensor(rates, dtype=self.rates.dtype), self.rates.device))
+        self.rates.copy_(to_device(torch.tensor(rates, dtype=self.rates.dtype), self.rates.device))
         if self.mix_up is not None:
             self.mix_up.prepare(batch)
         for part in self.parts:

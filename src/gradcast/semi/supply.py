@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Int
 
 from gradcast.core import Batch, Unlabelled
-from gradcast.environment import sent
+from gradcast.devices import to_device
 from gradcast.errors import GradcastError
 from gradcast.randomness import numpy_generator, torch_generator
 from gradcast.semi.labels import others
@@ -23,7 +23,7 @@ class Supply:
     (0: there is none), each in so many ``views`` of it.
     """
 
-    remembers: ClassVar[tuple[str, ...]] = ("walks", "generators", "unlabelled_walks", "unlabelled_generators")
+    checkpointed: ClassVar[tuple[str, ...]] = ("walks", "generators", "unlabelled_walks", "unlabelled_generators")
 
     def __init__(
         self,
@@ -49,13 +49,13 @@ class Supply:
     def next(self) -> tuple[Batch, Unlabelled | None]:
         """The images of the coming step."""
         index = _taken(self.labelled, self.walks, self.batch)
-        batch = Batch(self.pool.images(index, self.generators), self.y[sent(index, self.y.device)], 0)
+        batch = Batch(self.pool.images(index, self.generators), self.y[to_device(index, self.y.device)], 0)
         if not self.extra:
             return batch, None
         index = _taken(self.unlabelled, self.unlabelled_walks, self.extra)
         views = [self.pool.images(index, self.unlabelled_generators) for _ in range(self.views)]
         everybody = tuple(range(len(index)))
-        truth = self.y[sent(index, self.y.device)]
+        truth = self.y[to_device(index, self.y.device)]
         return batch, Unlabelled(torch.cat(views, dim=1), self.used, self.views, everybody, truth)
 
 

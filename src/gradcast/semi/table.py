@@ -4,7 +4,7 @@ from pydantic import model_validator
 
 from gradcast.errors import GradcastError
 from gradcast.semi.schedule import Schedule
-from gradcast.tables import Natural, Positive, Rate, Table
+from gradcast.specs.table import Natural, Positive, Rate, Table
 
 TESTS = 20  # a shorter course has so many at least, if the whole one has
 

@@ -9,16 +9,16 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from gradcast.augment import Augmentation, changed
 from gradcast.core import Labelled, Metrics, Signal, Unlabelled
 from gradcast.gradients.gradient import Gradient
-from gradcast.replicas import Replicas, Statistics
+from gradcast.replicas.replicas import Replicas, Statistics
 from gradcast.signals.head import Head
+from gradcast.streams.augment import Augmentation, changed
 from gradcast.streams.scale import Scale
 
 
 @dataclass(frozen=True)
-class Company:
+class LabelledViews:
     """How labelled images are shown beside unlabelled ones: by the same augmentations, as the network sees images."""
 
     steps: Sequence[Augmentation]
@@ -45,9 +45,9 @@ class Contrastive(Signal):
     In ``company`` labelled images are among those to be told apart, and views of one class belong together.
     """
 
-    remembers: ClassVar[tuple[str, ...]] = ("head",)
+    checkpointed: ClassVar[tuple[str, ...]] = ("head",)
 
-    def __init__(self, head: Head, *, temperature: float, weight: float, company: Company | None = None) -> None:
+    def __init__(self, head: Head, *, temperature: float, weight: float, company: LabelledViews | None = None) -> None:
         self.head, self.temperature, self.weight, self.company = head, temperature, weight, company
         self.labelled: Labelled | None = None
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from gradcast.core import Labelled, Metrics, Signal, Unlabelled
 from gradcast.gradients.gradient import Gradient
-from gradcast.replicas import Replicas, Statistics
+from gradcast.replicas.replicas import Replicas, Statistics
 
 
 class Distil(Signal):
@@ -17,7 +17,7 @@ class Distil(Signal):
     Both networks normalise with statistics of the batch: running ones are those of other images.
     """
 
-    remembers: ClassVar[tuple[str, ...]] = ("task", "before")
+    checkpointed: ClassVar[tuple[str, ...]] = ("task", "before")
 
     def __init__(self, *, weight: float, temperature: float) -> None:
         self.weight, self.temperature = weight, temperature

@@ -11,9 +11,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from gradcast.core import Batch
-from gradcast.gradients.entropy import cross_entropy
+from gradcast.gradients.cross_entropy import cross_entropy
 from gradcast.gradients.sgd import LearningRate, along
-from gradcast.replicas import Pass, Replicas
+from gradcast.replicas.replicas import Pass, Replicas
 
 LENGTH = 0.01  # of the step to either side
 

@@ -4,7 +4,7 @@ import torch
 
 from gradcast.core import Metrics, Signal, Unlabelled
 from gradcast.gradients.gradient import Gradient
-from gradcast.replicas import Replicas, Statistics
+from gradcast.replicas.replicas import Replicas, Statistics
 
 
 class ForwardOnly(Signal):

@@ -12,13 +12,13 @@ from torch import Tensor
 from gradcast.core import Metrics, Unlabelled
 from gradcast.gradients.gradient import Gradient
 from gradcast.randomness import seeded
-from gradcast.replicas import Replicas, Statistics
+from gradcast.replicas.replicas import Replicas, Statistics
 
 
 class Head:
     """Linear layers with ReLU between them; plain SGD."""
 
-    remembers: ClassVar[tuple[str, ...]] = ("weights",)
+    checkpointed: ClassVar[tuple[str, ...]] = ("weights",)
 
     def __init__(self, sizes: Sequence[int], seeds: Sequence[int], name: str, like: Tensor, *, lr: float) -> None:
         self.lr = lr

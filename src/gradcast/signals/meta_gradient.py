@@ -7,9 +7,9 @@ from torch import Tensor
 
 from gradcast.core import Labelled, Metrics, Signal, Unlabelled
 from gradcast.gradients.gradient import Gradient
-from gradcast.mixtures import Shares, divergence, mix, mix_labels
-from gradcast.replicas import Replicas, Statistics
+from gradcast.replicas.replicas import Replicas, Statistics
 from gradcast.signals.excursion import explore, labelled_pass
+from gradcast.signals.mixtures import Shares, divergence, mix, mix_labels
 
 
 class MetaGradient(Signal):
@@ -23,7 +23,7 @@ class MetaGradient(Signal):
     of what the model says of a mixture from the mixture of their labels is added.
     """
 
-    remembers: ClassVar[tuple[str, ...]] = ("shares",)
+    checkpointed: ClassVar[tuple[str, ...]] = ("shares",)
 
     def __init__(self, *, weight: float = 1.0, shares: Shares | None = None) -> None:
         self.weight, self.shares = weight, shares

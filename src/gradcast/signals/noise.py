@@ -8,9 +8,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from gradcast.core import Labelled, LogitSignal, Metrics, Unlabelled
-from gradcast.environment import sent
+from gradcast.devices import to_device
 from gradcast.gradients.length import Length
-from gradcast.replicas import Replicas
+from gradcast.replicas.replicas import Replicas
 
 Distribution = Literal["normal", "uniform"]  # of unit variance; from -1 to 1
 
@@ -18,7 +18,7 @@ Distribution = Literal["normal", "uniform"]  # of unit variance; from -1 to 1
 class Noise(LogitSignal):
     """Fresh numbers for every image; with a length, rows are brought to it, without one they stay as drawn."""
 
-    remembers: ClassVar[tuple[str, ...]] = ("generators", "length")
+    checkpointed: ClassVar[tuple[str, ...]] = ("generators", "length")
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Noise(LogitSignal):
             drawn[replica] = self._draw(drawn.shape[1:], self.generators[replica], drawn.dtype)
         if self.drawn is None:
             self.drawn = torch.zeros_like(drawn, device=images.device)
-        self.drawn.copy_(sent(drawn, images.device))
+        self.drawn.copy_(to_device(drawn, images.device))
 
     def _draw(self, shape: torch.Size, generator: torch.Generator, dtype: torch.dtype) -> Tensor:
         if self.distribution == "normal":

@@ -9,15 +9,15 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
-from gradcast.augment import Augmentation
 from gradcast.core import Unlabelled
-from gradcast.environment import sent
+from gradcast.devices import to_device
 from gradcast.randomness import numpy_generator, torch_generator
-from gradcast.replicas import Statistics
+from gradcast.replicas.replicas import Statistics
+from gradcast.specs.table import Natural, Positive, Probability, Table
+from gradcast.streams.augment import Augmentation
 from gradcast.streams.held_out import HeldOut
 from gradcast.streams.pool import Pool
 from gradcast.streams.walk import Walk
-from gradcast.tables import Natural, Positive, Probability, Table
 
 Update = Literal["joint", "sequential"]
 
@@ -47,7 +47,7 @@ class Views:
 class Draws:
     """Each replica's own coin and its own walk through the pool; every batch is full, so replicas stay together."""
 
-    remembers: ClassVar[tuple[str, ...]] = ("coins", "walks", "generators", "step")
+    checkpointed: ClassVar[tuple[str, ...]] = ("coins", "walks", "generators", "step")
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Draws:
         shown, truth = self._images(pool, index, drawing), pool.truth(index)
         return Unlabelled(
             self._spread(shown, drawing),
-            sent(used, self.pool.device),
+            to_device(used, self.pool.device),
             self.views.count,
             tuple(drawing.tolist()),
             None if truth is None else self._spread(truth, drawing),
@@ -99,5 +99,5 @@ class Draws:
         if len(drawing) == len(self.seeds):
             return rows
         spread = rows.new_zeros(len(self.seeds), *rows.shape[1:])
-        spread[sent(drawing, rows.device)] = rows
+        spread[to_device(drawing, rows.device)] = rows
         return spread

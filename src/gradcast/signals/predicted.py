@@ -6,9 +6,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from gradcast.core import Labelled, LogitSignal, Metrics, Unlabelled
-from gradcast.gradients.learner import GradientLearner
+from gradcast.gradients.gradient_learner import GradientLearner
 from gradcast.gradients.movement import Movement
-from gradcast.replicas import Replicas
+from gradcast.replicas.replicas import Replicas
 
 Directions = Literal["learned", "frozen"]  # h as published; h as it was initialised, a control
 
@@ -16,7 +16,7 @@ Directions = Literal["learned", "frozen"]  # h as published; h as it was initial
 class Predicted(LogitSignal):
     """Trains a gradient learner on every labelled batch and lets it stand in where labels are missing."""
 
-    remembers: ClassVar[tuple[str, ...]] = ("learner",)
+    checkpointed: ClassVar[tuple[str, ...]] = ("learner",)
 
     def __init__(self, learner: GradientLearner, *, directions: Directions = "learned") -> None:
         self.learner, self.directions = learner, directions

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from gradcast.core import Metrics, Signal, Unlabelled
 from gradcast.gradients.gradient import Gradient, PastGradients
-from gradcast.replicas import Replicas
+from gradcast.replicas.replicas import Replicas
 from gradcast.signals.agreement import compare
 from gradcast.signals.guard import guarded
 from gradcast.signals.policy import Policy

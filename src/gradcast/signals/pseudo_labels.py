@@ -8,12 +8,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from gradcast.core import Batch, Labelled, Learner, LogitSignal, Metrics, Unlabelled
-from gradcast.gradients.entropy import cross_entropy
+from gradcast.gradients.cross_entropy import cross_entropy
 from gradcast.gradients.gradient import Gradient
 from gradcast.gradients.length import Length, unit
 from gradcast.gradients.sgd import LearningRate
 from gradcast.learners.finetune import Finetune
-from gradcast.replicas import Replicas, Statistics
+from gradcast.replicas.replicas import Replicas, Statistics
 
 
 class PseudoLabels(LogitSignal):
@@ -24,7 +24,7 @@ class PseudoLabels(LogitSignal):
     classes of the task, or of all tasks ``seen``. With a length, the rows of the logit gradient are brought to it.
     """
 
-    remembers: ClassVar[tuple[str, ...]] = ("teacher", "length")
+    checkpointed: ClassVar[tuple[str, ...]] = ("teacher", "length")
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class PseudoLabels(LogitSignal):
         guard: Learner | None = None,
     ) -> None:
         self.teacher, self.soft, self.weight, self.length, self.seen = teacher, soft, weight, length, seen
-        self.guard = guard or Finetune()  # what it remembers is the learner's
+        self.guard = guard or Finetune()  # what it checkpointed is the learner's
         self.label: Float[Tensor, "r u c"] | None = None  # of the unlabelled images last seen
 
     def networks(self) -> Sequence[Replicas]:

@@ -8,18 +8,18 @@ from jaxtyping import Int
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from gradcast.augment import quarter_turns
 from gradcast.core import Metrics, Signal, Unlabelled
-from gradcast.environment import sent
+from gradcast.devices import to_device
 from gradcast.gradients.gradient import Gradient
-from gradcast.replicas import Replicas, Statistics
+from gradcast.replicas.replicas import Replicas, Statistics
 from gradcast.signals.head import Head
+from gradcast.streams.augment import quarter_turns
 
 
 class Rotation(Signal):
     """Gradient of ``weight`` times the cross entropy of four answers."""
 
-    remembers: ClassVar[tuple[str, ...]] = ("head", "generators")
+    checkpointed: ClassVar[tuple[str, ...]] = ("head", "generators")
 
     def __init__(self, head: Head, *, weight: float, generators: Sequence[torch.Generator]) -> None:
         self.head, self.weight, self.generators = head, weight, list(generators)
@@ -37,7 +37,7 @@ class Rotation(Signal):
             drawn[replica] = torch.randint(4, shape[1:], generator=self.generators[replica])
         if self.turns is None:
             self.turns = torch.zeros_like(drawn, device=unlabelled.x.device)
-        self.turns.copy_(sent(drawn, unlabelled.x.device))
+        self.turns.copy_(to_device(drawn, unlabelled.x.device))
 
     def gradient(
         self, model: Replicas, unlabelled: Unlabelled, task: int, *, statistics: Statistics = "separate"

@@ -6,15 +6,15 @@ from jaxtyping import Float
 from torch import Tensor
 
 from gradcast.core import Labelled, LogitSignal, Metrics, Unlabelled
-from gradcast.gradients.entropy import cross_entropy
+from gradcast.gradients.cross_entropy import cross_entropy
 from gradcast.gradients.length import Length
-from gradcast.replicas import Replicas
+from gradcast.replicas.replicas import Replicas
 
 
 class TrueLabels(LogitSignal):
     """Gradient of ``weight`` times the cross entropy with true labels; with a length, its rows are brought to it."""
 
-    remembers: ClassVar[tuple[str, ...]] = ("length",)
+    checkpointed: ClassVar[tuple[str, ...]] = ("length",)
 
     def __init__(self, *, weight: float = 1.0, length: Length | None = None) -> None:
         self.weight, self.length = weight, length

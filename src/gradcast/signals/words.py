@@ -1,6 +1,6 @@
 """Signals in words, for labels."""
 
-from gradcast.signals.named import (
+from gradcast.signals.registry import (
     LabelsTable,
     MetaGradientSpec,
     NoiseSpec,

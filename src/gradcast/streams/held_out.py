@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from jaxtyping import Int
 
-from gradcast.augment import Augmentation
 from gradcast.data.images import move_pixels
 from gradcast.errors import GradcastError
+from gradcast.streams.augment import Augmentation
 from gradcast.streams.pool import Pool
 from gradcast.streams.scale import Scale
 from gradcast.streams.stream import Stream

@@ -10,10 +10,20 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from gradcast.augment import AUGMENTATIONS, Augmentation, AugmentationName, augment, crop, flip, grey, jitter, resize
 from gradcast.data.images import Pixels, Shape, fingerprint
-from gradcast.environment import sent
+from gradcast.devices import to_device
 from gradcast.randomness import numpy_generator
+from gradcast.streams.augment import (
+    AUGMENTATIONS,
+    Augmentation,
+    AugmentationName,
+    augment,
+    crop,
+    flip,
+    grey,
+    jitter,
+    resize,
+)
 from gradcast.streams.scale import Scale
 
 # plain: brought to the stream's shape, nothing random. The others are the published ones, by the names of the
@@ -91,7 +101,7 @@ class Pool:
 
     def truth(self, index: Int[np.ndarray, "r u"]) -> Int[Tensor, "r u"] | None:
         """What these images show."""
-        return None if self.y is None else self.y[sent(index, self.device)]
+        return None if self.y is None else self.y[to_device(index, self.device)]
 
     def images(
         self,
@@ -100,7 +110,7 @@ class Pool:
         steps: Sequence[Augmentation] = (),
     ) -> Float[Tensor, "r u c h w"]:
         """These images as the model sees them, after further ``steps``; a row of indices and a generator a replica."""
-        chosen, steps = self.x[sent(index, self.device)].to(self.dtype) / 255, (*self.steps, *steps)
+        chosen, steps = self.x[to_device(index, self.device)].to(self.dtype) / 255, (*self.steps, *steps)
         return self.scale(augment(chosen, steps, generators) if steps else chosen, self.dtype)
 
 

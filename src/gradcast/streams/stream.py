@@ -7,10 +7,10 @@ import numpy as np
 import torch
 from jaxtyping import Int
 
-from gradcast.augment import Augmentation, augment
 from gradcast.core import Batch
 from gradcast.data.images import Images, Shape, move_pixels
 from gradcast.randomness import numpy_generator, torch_generator
+from gradcast.streams.augment import Augmentation, augment
 from gradcast.streams.scale import Scale
 
 

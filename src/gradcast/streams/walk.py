@@ -7,9 +7,9 @@ from jaxtyping import Int
 
 
 class Walk:
-    """Places from 0 to ``count`` - 1; what reaches the end of a shuffle goes on with the next: every part is full."""
+    """Slots from 0 to ``count`` - 1; what reaches the end of a shuffle goes on with the next: every part is full."""
 
-    remembers: ClassVar[tuple[str, ...]] = ("shuffle", "queue")
+    checkpointed: ClassVar[tuple[str, ...]] = ("shuffle", "queue")
 
     def __init__(self, count: int, shuffle: np.random.Generator) -> None:
         self.count, self.shuffle = count, shuffle

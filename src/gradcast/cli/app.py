@@ -1,0 +1,78 @@
+"""The command line: all commands, and what becomes of a mistake."""
+
+import errno
+import signal
+import sys
+from typing import Annotated
+
+import typer
+
+import gradcast
+from gradcast.cli import bench_command as bench
+from gradcast.cli import compare_command as compare
+from gradcast.cli import data_command as data
+from gradcast.cli import report_command as report
+from gradcast.cli import reproduce_command as reproduce
+from gradcast.cli import run_command as run
+from gradcast.cli import ssl_command as ssl
+from gradcast.cli import verify_command as verify
+from gradcast.cli import watch
+from gradcast.cli.console import complain
+from gradcast.errors import BAD_INPUT, GradcastError, Stopped
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    help="Semi-supervised continual learning with predicted gradients, told apart from noise by paired seeds.",
+)
+COMMANDS = (
+    run.run,
+    run.presets,
+    ssl.ssl,
+    reproduce.reproduce,
+    compare.compare,
+    report.report,
+    watch.watch,
+    bench.bench,
+    verify.verify,
+)
+for command in COMMANDS:
+    app.command()(command)
+app.add_typer(data.app, name="data")
+
+
+def _version(asked: bool) -> bool:
+    if asked:
+        typer.echo(f"gradcast {gradcast.__version__}")
+        raise typer.Exit()
+    return asked
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version")
+    ] = False,
+) -> None:
+    """Options of all commands."""
+
+
+def main() -> None:
+    """Entry point: a mistake becomes one sentence and exit code 2."""
+    try:
+        app()
+    except GradcastError as error:
+        complain(str(error))
+        sys.exit(BAD_INPUT)
+    except Stopped as stopped:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # an impatient second one would only spoil the last line
+        typer.echo(str(stopped), err=True)
+        sys.exit(stopped.code)
+    except OSError as error:
+        unwritable = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, errno.ENOTDIR)
+        elsewhere = " or choose another place with --out" if error.filename else ""
+        remedy = f"; free some space{elsewhere}" if unwritable else ""
+        complain(f"{error.filename or 'the output'}: {error.strerror or error}{remedy}")
+        sys.exit(BAD_INPUT)

@@ -1,0 +1,83 @@
+"""``gradcast bench``."""
+
+from collections.abc import Collection
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from gradcast.cli.options import DataOption, DeviceOption, JsonOption, ThreadsOption, data_folder
+from gradcast.devices import keep_freed_memory, use_threads
+from gradcast.errors import GradcastError
+from gradcast.runs.directory import to_json
+
+
+def bench(
+    device: DeviceOption = "auto",
+    data: DataOption = None,
+    steps: Annotated[int, typer.Option(min=1, max=150, help="timed steps of each kind")] = 20,
+    replicas: Annotated[str, typer.Option(help="how many streams at once, in turn")] = "1,4,16,64",
+    only: Annotated[
+        str | None,
+        typer.Option(help="some parts: steps, growth, streams, checkpoints, epochs, few-labels"),
+    ] = None,
+    soak: Annotated[
+        float | None, typer.Option(min=0.01, help="instead: short runs for so many minutes; does anything pile up?")
+    ] = None,
+    threads: ThreadsOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Time our step against the classical formulation of GEM, complete streams, an epoch of ACL, and few labels.
+
+    Both formulations take turns in the same process. On a GPU the slim ResNet-18 is timed too, and whole streams and
+    epochs are trained; on a CPU a few steps stand for all of them. Images a second are those of meta-gradient.
+    """
+    from gradcast.bench import measure  # a quarter of a second that no other command needs
+    from gradcast.bench import print_bench as show
+
+    use_threads(threads)
+    keep_freed_memory()
+    counts = _counts(replicas)
+    parts = _named(only, measure.PARTS)
+    errors = Console(stderr=True)
+    if soak is not None:
+        _soak(errors, soak, json=json)
+        return
+    with errors.status("") as status:
+        folder, say = data_folder(data), lambda what: status.update(f"[dim]{what}")
+        found = measure.bench(measure.Request(device, folder, steps, counts, say), parts)
+    if json:
+        typer.echo(to_json(found.as_dict()), nl=False)
+    else:
+        show.print_bench(Console(), found)
+
+
+def _soak(errors: Console, minutes: float, *, json: bool) -> None:
+    from gradcast.bench.soak import soak
+
+    with errors.status("") as status:
+        found = soak(minutes, lambda what: status.update(f"[dim]{what}"))
+    if json:
+        typer.echo(to_json(found.as_dict()), nl=False)
+        return
+    typer.echo(f"{found.runs} runs in {found.samples[-1].seconds / 60:.1f} minutes")
+    for name, words in (("resident_mb", "MB resident"), ("open_files", "open files"), ("threads", "threads")):
+        early, late = found.growth(name)
+        typer.echo(f"{words}: {early:.0f} after the warm-up, {late:.0f} at the end")
+
+
+def _counts(text: str) -> list[int]:
+    try:
+        counts = [int(part) for part in text.split(",")]
+    except ValueError:
+        counts = []
+    if not counts or min(counts) < 1:
+        raise GradcastError(f"--replicas {text!r} is not a list of whole numbers, as in --replicas 1,4,16")
+    return counts
+
+
+def _named(only: str | None, known: Collection[str]) -> Collection[str]:
+    parts = known if only is None else only.split(",")
+    if not set(parts) <= set(known):
+        raise GradcastError(f"--only {only!r} names what is not measured; there are {', '.join(known)}")
+    return parts

@@ -1,0 +1,84 @@
+"""``gradcast compare``: finished rows against each other, the verdict first."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from gradcast.cli.console import complain
+from gradcast.cli.options import JsonOption
+from gradcast.errors import BAD_INPUT
+from gradcast.results import comparison
+from gradcast.results.comparison import Comparisons
+from gradcast.results.quick import QUICK_LOOK
+from gradcast.results.report import number
+from gradcast.results.statistics import MANY, Paired
+from gradcast.runs.directory import to_json
+
+FEW = ", too narrow with so few seeds"
+
+
+def compare(
+    a: Annotated[Path, typer.Argument(metavar="BASE", help="a run directory, or one row of it as in DIR/base")],
+    b: Annotated[Path, typer.Argument(metavar="VARIANT", help="what is compared with it, named likewise")],
+    json: JsonOption = False,
+) -> None:
+    """Compare finished rows over the seeds they share: difference, intervals, tests, and a verdict in words.
+
+    Two run directories: rows of the same name are paired.
+    A row and a run directory: the row is the base of every other row there.
+    Several comparisons: p-values and verdicts are corrected by Holm's method.
+    A row that cannot be read is left out with a sentence, and the exit code is 2.
+    """
+    found = comparison.compare(a, b)
+    if json:
+        typer.echo(to_json(found.as_dict()), nl=False)
+    else:
+        print_comparisons(Console(), found)
+    for sentence in found.damage:
+        complain(sentence)
+    if found.damage:
+        raise typer.Exit(BAD_INPUT)
+
+
+def print_comparisons(console: Console, comparisons: Comparisons) -> None:
+    """Each verdict with the numbers behind it, then what was left out."""
+    several = len(comparisons.found) > 1
+    if comparisons.quick:
+        console.print(f"[yellow]{QUICK_LOOK}")
+    for own in comparisons.found:
+        console.print(f"[bold]{escape(own.title)}: {escape(own.paired.verdict)}")
+        table = Table.grid(padding=(0, 3))
+        for what, value in _lines(own.paired, several=several):
+            table.add_row(f"  [dim]{what}", value)
+        console.print(table)
+        console.print()
+    for sentence in comparisons.left_out:
+        console.print(f"[yellow]note:[/] {escape(sentence)}", soft_wrap=True)
+
+
+def _lines(paired: Paired, *, several: bool) -> list[tuple[str, str]]:
+    difference, bootstrap = number(paired.difference, digits=2), paired.bootstrap
+    if paired.difference.seeds == 1:
+        return [("difference", f"{difference} points on one seed")]
+    lines = [
+        ("difference", f"{difference} points over {paired.difference.seeds} seeds"),
+        ("bootstrap", f"{bootstrap.low:.2f} to {bootstrap.high:.2f} points{FEW * (bootstrap.seeds < MANY)}"),
+        ("p (t test)", _p(paired.t_test, paired.t_test_holm if several else None)),
+        ("p (Wilcoxon)", _p(paired.wilcoxon, paired.wilcoxon_holm if several else None)),
+        (
+            "effect size",
+            "not known, the seeds differ by the same" if (size := paired.effect_size) is None else f"{size:.2f}",
+        ),
+    ]
+    if paired.seeds_needed is not None:
+        lines.append(("seeds needed", f"{paired.seeds_needed}, to find such a difference four times in five"))
+    return lines
+
+
+def _p(raw: float, corrected: float | None) -> str:
+    own = f"{raw:.3f}" if raw >= 0.001 else "below 0.001"
+    return own if corrected is None else f"{own}, corrected {_p(corrected, None)}"

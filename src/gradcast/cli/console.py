@@ -1,0 +1,195 @@
+"""What a person sees in the terminal: progress with the time left, and the table of results."""
+
+import time
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Column, Table
+from torch import Tensor
+
+from gradcast.core import Metrics
+from gradcast.results.report import number, verdicts
+from gradcast.results.report.words import ERRORS, SELECTED, measured
+from gradcast.results.result import RowResult
+from gradcast.training.loop import Extent, Position
+
+MINUTE = 60.0
+GAIN = "A gain is how much lower the last error is than the first row's."
+
+
+class ProgressDisplay:
+    """Progress bars on standard error, one a row; in a file, where no bar moves, a line a minute."""
+
+    def __init__(self, console: Console, now: Callable[[], float] = time.monotonic) -> None:
+        self.console, self.now = console, now
+        self.moving, self.told = console.is_terminal or console.is_jupyter, now()
+        self.warned: set[str] = set()
+        wide = console.width >= 100
+        self.progress = Progress(
+            TextColumn("{task.description}", table_column=Column()),  # the one that may take several lines
+            BarColumn(bar_width=20 if wide else 8, table_column=Column(no_wrap=True)),
+            MofNCompleteColumn(table_column=Column(no_wrap=True)),
+            TextColumn("[dim]{task.fields[note]}"),
+            TimeElapsedColumn(table_column=Column(no_wrap=True)),
+            TextColumn("[dim]left"),
+            TimeRemainingColumn(table_column=Column(no_wrap=True)),
+            console=console,
+        )
+
+    def __enter__(self) -> "ProgressDisplay":
+        self.previous, warnings.showwarning = warnings.showwarning, self._show_warning
+        self.progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.progress.stop()
+        warnings.showwarning = self.previous
+
+    def _show_warning(self, message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+        """One plain line a warning, instead of Python's two with a source path; once, however many rows meet it."""
+        if str(message) not in self.warned:
+            self.warned.add(str(message))
+            self.console.print(f"[yellow]warning:[/] {escape(str(message))}", soft_wrap=True)
+
+    def move(
+        self, bar: TaskID, completed: float | None = None, total: float | None = None, note: str | None = None
+    ) -> None:
+        """Change a bar; where nobody sees it move, tell of it from time to time."""
+        fields: dict[str, Any] = {} if note is None else {"note": note}
+        self.progress.update(bar, completed=completed, total=total, **fields)
+        if not self.moving and (now := self.now()) - self.told >= MINUTE:
+            self.told = now
+            self._tell(bar)
+
+    def _tell(self, bar: TaskID) -> None:
+        (own,) = (task for task in self.progress.tasks if task.id == bar)
+        note, seconds = own.fields["note"], own.time_remaining
+        parts = [
+            f"{own.description}: {own.completed:,.0f}" + ("" if own.total is None else f" of {own.total:,.0f}"),
+            *([note] if note else []),
+            *([] if seconds is None else [f"{timedelta(seconds=int(seconds))} left"]),
+        ]
+        self.console.print(", ".join(parts), soft_wrap=True)
+
+    def track(self, rounds: Iterable[Any], what: str, total: int) -> Iterable[Any]:
+        """A bar for a long loop before training."""
+        bar = self.progress.add_task(escape(what), total=total, note="")
+        for done, entry in enumerate(rounds, 1):
+            yield entry
+            self.move(bar, completed=done)
+
+    def transfer(self, what: str) -> Callable[[int, int | None], None]:
+        """A bar for a download, in megabytes."""
+        bar = self.progress.add_task(escape(what), total=None, note="MB")
+
+        def moved(done: int, total: int | None) -> None:
+            self.move(bar, completed=done >> 20, total=None if total is None else total >> 20)
+
+        return moved
+
+    def row(self, label: str, extent: Extent, groups: int = 1, start: Position | None = None) -> "RowProgress":
+        """A bar for a row; one that goes on says so."""
+        if start is not None:
+            self.console.print(f"[dim]{escape(label)}: goes on after step {start.steps}")
+        # the first step of all compiles kernels on a GPU, which takes a while
+        bar = self.progress.add_task(escape(label), total=groups * extent.steps, note="getting ready")
+        return RowProgress(self, bar, extent)
+
+    def skipped(self, label: str) -> None:
+        """Say that the row needs no run."""
+        self.console.print(f"[dim]{escape(label)}: finished earlier, not run again")
+
+
+class RowProgress:
+    """Hears of one row's steps."""
+
+    def __init__(self, display: ProgressDisplay, bar: TaskID, extent: Extent) -> None:
+        self.display, self.bar, self.extent = display, bar, extent
+        self.done = 0
+        self.group: int | None = None  # of seeds; none has begun
+        self.tested = ""  # what the newest test while training said
+
+    def begin(self, group: int, position: Position) -> None:
+        """This group of seeds goes on from there."""
+        first, self.group, self.done = self.group is None, group, position.batches
+        # what was done before this process says nothing about its speed
+        move = self.display.progress.reset if first else self.display.move
+        move(self.bar, completed=self._before(position.task) + self.done)
+
+    def stepped(self, step: int, task: int, metrics: Metrics) -> None:
+        """Move the bar."""
+        if "test_accuracy" in metrics:  # known to the host in a moment anyway: it is written now
+            self.tested = f"error {100 * (1 - float(metrics['test_accuracy'].mean())):.1f} %"
+        epoch = f", epoch {self.done // self.extent.epoch + 1}" if self.extent.epoch else ""
+        note = self.tested or (f"task {task + 1}{epoch}" if self.extent.told == 1 else "")
+        self.done += 1
+        self.display.move(self.bar, completed=self._before(task) + self.done, note=note)
+
+    def trained(self, task: int) -> None:
+        """Say what the wait is for; a task may be over before its last epoch."""
+        self.done = 0
+        self.display.move(self.bar, completed=self._before(task + 1), note="evaluating")
+
+    def _before(self, task: int) -> int:
+        return (self.group or 0) * self.extent.steps + self.extent.before(task)
+
+    def evaluated(self, tasks_done: int, accuracy: Tensor) -> None:
+        """Show the mean accuracy over the tasks seen, or the error of a single one."""
+        if tasks_done and self.tested:
+            self.display.move(self.bar, note=f"error {100 * (1 - float(accuracy.mean())):.1f} %")
+        elif tasks_done:
+            self.display.move(self.bar, note=f"{100 * float(accuracy[:, :tasks_done].mean()):.1f} %")
+
+
+def print_results(
+    console: Console, results: Sequence[RowResult], place: Path, advised: str | None = None, mark: str = ""
+) -> None:
+    """The table under its ``mark``, the verdicts, what to try next, and where everything is."""
+    seeds = len(results[0].seeds)
+    title = f"{mark}{': ' if mark else ''}{seeds} seed{'s' if seeds > 1 else ''}, mean ± 95 % confidence interval"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
+    table.add_column("")
+    few_labels = results[0].tests is not None
+    headings = tuple(ERRORS.values()) if few_labels else ("ACC (%)", "BWT", "FWT")
+    for heading in (*headings, "gain (points)" if few_labels else "against base"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for result in results:
+        difference = "" if result.paired is None else number(result.paired.difference, digits=2)
+        cells = [number(*own) for own in measured(result).values()] if few_labels else _transfer(result)
+        table.add_row(escape(result.label), *cells, difference)
+    console.print(table)
+    if few_labels:
+        console.print(f"[dim]{escape(SELECTED)} {GAIN}", highlight=False)
+    for sentence in verdicts(results):
+        console.print(f"[bold]{escape(sentence)}")
+    if advised is not None:
+        console.print(escape(advised), soft_wrap=True)
+    console.print(f"Results: {escape(str(place))} (report.md, result.json, pictures)", soft_wrap=True)
+
+
+def _transfer(result: RowResult) -> list[str]:
+    acc, bwt, fwt = (result.over_seeds(name) for name in ("acc", "bwt", "fwt"))
+    return [number(acc, 100), f"{bwt.mean:+.3f}", f"{fwt.mean:+.3f}"]
+
+
+def complain(sentence: str) -> None:
+    """What went wrong, on standard error."""
+    Console(stderr=True, highlight=False, markup=False).print(f"error: {sentence}", soft_wrap=True, style="red")

@@ -1,0 +1,158 @@
+"""``gradcast data``: what is known and found, is it whole, fetch it, look at it."""
+
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from gradcast.cli.console import ProgressDisplay
+from gradcast.cli.options import DataOption, SetOption, data_folder
+from gradcast.data.cache import Cache, default_cache
+from gradcast.data.catalogue import CATALOGUE, Dataset
+from gradcast.data.check import check as check_dataset
+from gradcast.data.extract import extract
+from gradcast.data.fetch import download
+from gradcast.data.load import Shelf
+from gradcast.data.sheet import contact_sheet
+from gradcast.devices import Place
+from gradcast.errors import GradcastError
+from gradcast.signals.registry import NoSignalSpec
+from gradcast.specs import build
+from gradcast.specs import text as specfile
+from gradcast.specs.spec import Setting, Spec
+from gradcast.specs.text import nearest
+
+app = typer.Typer(no_args_is_help=True, help="Datasets: list, check, fetch, show, and the cache of decoded images.")
+
+
+@app.command("list")
+def list_datasets(data: DataOption = None) -> None:
+    """What is known, and what is found where."""
+    folder = data_folder(data)
+    table = Table(box=SIMPLE_HEAD)
+    for heading in ("name", "what", "found", "licence"):
+        table.add_column(heading, overflow="fold")
+    for dataset in CATALOGUE.values():
+        paths = dataset.find(folder)
+        found = f"{_place(paths)}, {_size(paths)}" if paths else "[dim]no"
+        table.add_row(f"[bold]{dataset.name}", dataset.title, found, dataset.licence)
+    table.add_row("[bold]digits", "1,797 handwritten digits of 8x8, grey", "embedded", "BSD (scikit-learn)")
+    table.add_row("[bold]patches", "crops of two photographs, a pool", "embedded", "CC BY 2.0 (scikit-learn)")
+    table.add_row("[bold]grey, pixels", "images of one grey, of random pixels; pools to compare with", "made", "")
+    console = Console()
+    console.print(f"Data folder: {folder.resolve()}", soft_wrap=True)
+    console.print(table)
+    console.print("Your own: the sources 'folder' and 'npz' and the pool 'folder', each with its path.", soft_wrap=True)
+
+
+@app.command()
+def check(name: str, data: DataOption = None) -> None:
+    """Verify a dataset: completeness, counts a class, checksums where published, every bad file by name.
+
+    Exit code 1 when there are problems; an incomplete dataset that can be used is not one.
+    """
+    errors = Console(stderr=True)
+    with ProgressDisplay(errors) as display:
+        found = check_dataset(_dataset(name), Shelf(data_folder(data), Cache(default_cache()), display.track))
+    for sentence in found.facts:
+        typer.echo(f"{name}: {sentence}")
+    for sentence in found.notes:
+        typer.echo(f"{name}: note: {sentence}")
+    for sentence in found.problems:
+        typer.echo(f"{name}: problem: {sentence}")
+    typer.echo(f"{name}: {'has problems; a run leaves unreadable images out' if found.problems else 'ok'}")
+    if found.problems:
+        raise typer.Exit(1)
+
+
+@app.command()
+def fetch(name: str, data: DataOption = None) -> None:
+    """Download a dataset from its publisher, verify it and unpack it; an interrupted download goes on where it was."""
+    dataset, folder = _dataset(name), data_folder(data)
+    if not dataset.downloads:
+        raise GradcastError(
+            f"{name} has no direct download: get it from {dataset.home} and lay it out as {dataset.layout}"
+        )
+    target = folder if any(item.unpack for item in dataset.downloads) else folder / name
+    target.mkdir(parents=True, exist_ok=True)
+    with ProgressDisplay(Console(stderr=True)) as display:
+        for item in dataset.downloads:
+            archive = download(item, target, progress=display.transfer(item.file))
+            if item.unpack:
+                extract(archive, target)
+    typer.echo(f"{name} is in {_place(dataset.find(folder))} ({dataset.licence})")
+
+
+@app.command()
+def show(
+    what: Annotated[str, typer.Argument(metavar="NAME", help="a dataset, or a preset or specification file")],
+    settings: SetOption = None,
+    data: DataOption = None,
+    out: Annotated[Path, typer.Option(help="the picture to write")] = Path("contact-sheet.png"),
+) -> None:
+    """Draw a contact sheet: samples of the tasks and of the pool as the model will see them."""
+    spec = _sheet_spec(what, settings or [])
+    setting = next(
+        (r.setting for r in spec.rows if not isinstance(r.setting.signal, NoSignalSpec)), spec.rows[0].setting
+    )
+    with ProgressDisplay(Console(stderr=True)) as display:
+        shelf = Shelf(data_folder(data), Cache(default_cache()), display.track)
+        draw_sheet(setting, shelf, out)
+    typer.echo(f"wrote {out}")
+
+
+@app.command()
+def cache(clear: Annotated[bool, typer.Option("--clear", help="delete everything in it")] = False) -> None:
+    """Show the cache of decoded images and its size, or empty it."""
+    store = Cache(default_cache())
+    for entry in store.entries():
+        typer.echo(f"{entry.size / 2**20:9.1f} MB  {entry.path.name}")
+    total = sum(entry.size for entry in store.entries())
+    typer.echo(f"{total / 2**20:9.1f} MB  in {store.root}")
+    if clear:
+        typer.echo(f"freed {store.clear() / 2**20:.1f} MB")
+
+
+def draw_sheet(setting: Setting, shelf: Shelf, out: Path) -> None:
+    """The contact sheet of a setting's stream and pool."""
+    place = Place(torch.device("cpu"), torch.float32)
+    stream = build.stream(setting.stream, shelf)
+    pool = build.pool(setting.pool, stream, shelf, place, data_seed=setting.stream.data_seed)
+    contact_sheet(stream, pool, out)
+
+
+def _sheet_spec(what: str, settings: list[str]) -> Spec:
+    """A preset or file as it is; a dataset as a stream split into tasks, or as a pool beside the embedded digits."""
+    if what not in CATALOGUE:
+        return specfile.load(what, settings)
+    dataset = CATALOGUE[what]
+    if dataset.labelled and dataset.pool is None:
+        classes = dataset.expected[2] if dataset.expected else 10
+        own = [
+            f"stream.source={what}",
+            "stream.scenario=split",
+            f"stream.tasks={max(classes // 5, 1)}",
+            "stream.samples=all",
+        ]
+    else:
+        own = [f"pool.name={what}", "stream.colour=rgb", "stream.size=32"]
+    return specfile.load("digits", [*own, *settings])
+
+
+def _dataset(name: str) -> Dataset:
+    if name not in CATALOGUE:
+        raise GradcastError(f"there is no dataset {name!r}{nearest(name, CATALOGUE)}")
+    return CATALOGUE[name]
+
+
+def _place(paths: list[Path]) -> str:
+    return str(paths[0] if len(paths) == 1 else paths[0].parent)
+
+
+def _size(paths: list[Path]) -> str:
+    files = [file for path in paths for file in (path.rglob("*") if path.is_dir() else [path]) if file.is_file()]
+    return f"{sum(file.stat().st_size for file in files) / 2**20:,.0f} MB"

@@ -1,0 +1,182 @@
+"""``gradcast reproduce``: the published tables and figures, run and set beside what was published."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from gradcast.cli.console import ProgressDisplay, complain
+from gradcast.cli.options import (
+    DataOption,
+    DeviceOption,
+    JsonOption,
+    OutOption,
+    SetOption,
+    ThreadsOption,
+    data_folder,
+)
+from gradcast.cli.report_command import warn
+from gradcast.devices import keep_freed_memory, use_threads
+from gradcast.errors import BAD_INPUT, GradcastError
+from gradcast.reproduce.cells import Cell
+from gradcast.reproduce.correlations import Clouds, as_dict, clouds, in_words
+from gradcast.reproduce.draw import draw
+from gradcast.reproduce.experiment import Experiment, load, names
+from gradcast.reproduce.outcome import FAILED, Line
+from gradcast.reproduce.reproduce import RESULT, Request, outcome, request, train, unsaved
+from gradcast.reproduce.show_table import DIGITS, TITLES, about, difference, gain, heading, label, noise, save
+from gradcast.reproduce.views import lay_out
+from gradcast.results.report.words import number
+from gradcast.runs.directory import to_json
+
+
+def reproduce(
+    what: Annotated[
+        str, typer.Argument(metavar="list|ID", help="[bold]list[/], or a table or figure by its ID, e.g. E1 or F7")
+    ] = "list",
+    rows: Annotated[
+        str | None, typer.Option(help="only these rows and those they are compared with: names, separated by commas")
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="seeds 0 to N-1 (default: the experiment's own)")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="short, small, two seeds: a look, not a result")] = False,
+    show: Annotated[bool, typer.Option("--show", help="train nothing, print what there is")] = False,
+    settings: SetOption = None,
+    known: Annotated[
+        Path | None, typer.Option(help="the same table's result.json from elsewhere: its seeds are not trained again")
+    ] = None,
+    data: DataOption = None,
+    out: OutOption = Path("reproduced"),
+    device: DeviceOption = "auto",
+    threads: ThreadsOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Run a published table or figure and print published, ours and the difference.
+
+    Finished seeds are never trained again, whichever table they were trained for; --set dtype=bf16 is for GPUs.
+
+    Several machines can make one table: hand what one has saved to the next with --known.
+    """
+    if what.lower() == "list":
+        if rows is not None or seeds or quick or show or known:
+            raise GradcastError("gradcast reproduce list takes --out, --set and --json; name an ID for the rest")
+        _print_list(out, settings or [], json=json)
+        return
+    chosen = _names(rows)
+    wanted = request(what, out=out, rows=chosen, seeds=seeds, quick=quick, settings=settings or [], saved=known)
+    if wanted.unknown:
+        warn([f"{known} has {', '.join(wanted.unknown)} with other settings or seeds, which are of no use here"])
+    failed: dict[str, str] = {}
+    if not show:
+        use_threads(threads)
+        keep_freed_memory()
+        with ProgressDisplay(Console(stderr=True)) as display:
+            failed = train(wanted, data=data_folder(data), device=device, display=display)
+    found = outcome(wanted, failed)
+    groups = clouds(wanted, found)
+    lost = unsaved(wanted, found)
+    if lost:
+        complain(
+            f"{wanted.folder / RESULT} has seeds of {', '.join(lost)} that are not here, so it is left as it is; "
+            "hand it over with --known, or choose another --out"
+        )
+    else:
+        save(wanted, found, groups)
+        draw(wanted, found, groups)
+        laid_out = lay_out(wanted, found)
+    asked = [line for line in found if not chosen or line.item.name in chosen]
+    if json:
+        facts = {"id": wanted.experiment.header.id, "quick": quick, "rows": [line.as_dict() for line in asked]}
+        typer.echo(to_json(facts | ({"correlations": as_dict(groups)} if groups else {})), nl=False)
+    else:
+        _print(Console(), wanted, asked, groups)
+        if not lost:
+            place = escape(str(wanted.folder))
+            page = f" (a page of them: gradcast report {place})" if laid_out else ""
+            Console().print(f"Results: {place}{page}", soft_wrap=True)
+    reasons = dict.fromkeys(line.state for line in asked if line.state.startswith(FAILED))
+    for reason in reasons:
+        complain(reason.removeprefix(f"{FAILED}: "))
+    if reasons or lost:
+        raise typer.Exit(BAD_INPUT)
+
+
+def _names(rows: str | None) -> list[str]:
+    """Those of --rows; none for all of them."""
+    names = [] if rows is None else [name.strip() for name in rows.split(",") if name.strip()]
+    if rows is not None and not names:
+        raise GradcastError("--rows names no row; leave it out for all of them")
+    return names
+
+
+def _print(console: Console, wanted: Request, found: list[Line], groups: Clouds) -> None:
+    console.print(f"[bold]{escape(heading(wanted))}", soft_wrap=True)
+    console.print(f"[dim]{escape(about(wanted))}")
+    table = Table(box=SIMPLE_HEAD)
+    table.add_column("", overflow="fold")
+    measure = next((name for line in found for name in line.item.published or {}), "acc")  # the published one
+    digits = DIGITS[measure]
+    judged = any(noise(line) for line in found)
+    for title in ("\npubl.", f"{TITLES[measure]}\nours", "\npubl.", "gain\nours", *(["published\ngain is"] * judged)):
+        table.add_column(title, justify="right", no_wrap=True)
+    for line in found:
+        published = f"{line.published[measure]:.{digits}f}" if measure in line.published else ""
+        if measure in line.ours:
+            ours = [number(line.ours[measure], digits=digits), gain(line), difference(line)]
+            cells = [*ours, *([noise(line)] * judged)]
+        else:
+            cells = ["[dim]" + ("not yet" if line.item.needs else line.state.partition(":")[0])]
+        table.add_row(escape(label(line, wanted)), published, *cells)
+    console.print(table)
+    for line in found:
+        if line.ours and line.state:
+            console.print(f"[yellow]note:[/] {escape(f'{line.item.label}: {line.state}')}", soft_wrap=True)
+        if line.paired is not None:
+            base = wanted.experiment.item(line.item.against).label
+            console.print(escape(f"{line.item.label} against {base}: {line.paired.verdict}"), soft_wrap=True)
+    for note in in_words(groups):
+        console.print(escape(note), soft_wrap=True)
+
+
+def _print_list(out: Path, settings: list[str], *, json: bool) -> None:
+    states, refused = dict[str, dict[str, object]](), dict[str, GradcastError]()
+    for name in names():
+        try:
+            states[name] = standing(load(name), out, settings)
+        except GradcastError as error:  # settings that rows of other tables may take
+            refused[name] = error
+    reasons = list(dict.fromkeys(map(str, refused.values())))
+    if not states and len(reasons) == 1:
+        raise GradcastError(reasons[0])
+    for reason in reasons:
+        tables = ", ".join(name for name in refused if str(refused[name]) == reason)
+        warn([f"left out: {tables}: {reason}"])
+    if not states:
+        raise GradcastError("no table or figure can be changed so; leave --set out")
+    if json:
+        typer.echo(to_json(states), nl=False)
+        return
+    table = Table(box=SIMPLE_HEAD)
+    for title in ("ID", "", "rows", "run", "begun", "not yet"):
+        table.add_column(title, justify="left" if title in ("ID", "") else "right")
+    for name, state in states.items():
+        counts = [str(state[key]) for key in ("rows", "run", "begun", "not_yet")]
+        table.add_row(f"[bold]{name}", escape(str(state["title"])), *counts)
+    console = Console()
+    console.print(table)
+    console.print("Figures 1 to 5 are drawings. Run: rows with all their seeds; begun: with some.", soft_wrap=True)
+    console.print("gradcast reproduce ID runs what is missing; --quick for a look in minutes.", soft_wrap=True)
+
+
+def standing(experiment: Experiment, out: Path, settings: list[str]) -> dict[str, object]:
+    """How many rows there are, are run with all their seeds or some of them, and cannot be run yet."""
+    wanted = request(experiment.header.id, out=out, settings=settings)
+    items = wanted.items()
+    cells = [Cell(item.setting, wanted.dtype) for item in items if item.setting is not None]
+    missing = [len(set(wanted.seeds) - cell.seeds(wanted.cells)) for cell in cells]
+    run, begun = missing.count(0), sum(0 < seeds < len(wanted.seeds) for seeds in missing)
+    total = len(experiment.items)
+    return {"title": experiment.header.title, "rows": total, "run": run, "begun": begun, "not_yet": total - len(items)}

@@ -1,0 +1,70 @@
+"""``gradcast ssl``: one task, few labels."""
+
+import re
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from gradcast.cli.options import SeedsOption, SetOption
+from gradcast.cli.training_options import trains
+from gradcast.errors import GradcastError
+from gradcast.results.quick import QUICK_LOOK
+from gradcast.specs import text as specfile
+from gradcast.specs.spec import Spec
+
+COURSE = "steps|warm_up|milestones|ramp|test_every"  # what is counted in steps
+QUICK, QUICK_STEPS, QUICK_SEEDS = 100, 100, 2  # a hundredth of the steps, but no fewer than that
+
+
+@trains
+def ssl(
+    what: Annotated[
+        str, typer.Argument(metavar="PRESET|SPEC.toml", help="a preset or a file with a table [bold]semi[/]")
+    ] = "digits-100",
+    settings: SetOption = None,
+    seeds: SeedsOption = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="the same course in a hundredth of the steps or 100, two seeds: a look")
+    ] = False,
+    steps: Annotated[
+        int | None, typer.Option(min=1, help="the same course in so many steps: warm-up, ramp, drops and tests move")
+    ] = None,
+) -> Spec:
+    """Learn one task from few labels and many images without, and say which method helped.
+
+    Last and best error of every row, over paired seeds. [bold]gradcast run[/] takes the same specifications.
+    """
+    if quick and steps:
+        raise GradcastError("--quick has a number of steps of its own; leave it or --steps out")
+    keys = [setting.partition("=")[0].strip() for setting in settings or []]
+    own = next((key for key in keys if re.fullmatch(rf"(row\..+\.)?semi\.({COURSE})", key)), None)
+    if (quick or steps) and own:
+        raise GradcastError(f"{own} is part of the course that --quick and --steps set; leave it or them out")
+    count = seeds or (QUICK_SEEDS if quick and "seeds" not in keys else None)
+    chosen = [*(settings or []), *([f"seeds={list(range(count))}"] if count else [])]
+    spec = specfile.load(what, chosen)
+    if any(row.setting.semi is None for row in spec.rows):
+        raise GradcastError(f"{what} has no table [semi]; run it with gradcast run, or set semi.labels")
+    if quick:
+        spec = shortened(spec)
+    elif steps is not None:
+        spec = in_steps(spec, lambda _: steps)
+    return spec
+
+
+def shortened(spec: Spec) -> Spec:
+    """A quick look at the same: no result takes its place, for its name says what it is."""
+    quick = in_steps(spec, lambda steps: min(max(steps // QUICK, QUICK_STEPS), steps))
+    title = f"{QUICK_LOOK}: {spec.title or spec.name}"
+    return quick.model_copy(update={"name": f"{spec.name}-quick", "title": title})
+
+
+def in_steps(spec: Spec, count: Callable[[int], int]) -> Spec:
+    """Every row's course in another number of steps, which may depend on that it has."""
+    rows = []
+    for row in spec.rows:
+        assert row.setting.semi is not None
+        semi = row.setting.semi.within(count(row.setting.semi.steps))
+        rows.append(row.model_copy(update={"setting": row.setting.model_copy(update={"semi": semi})}))
+    return spec.model_copy(update={"rows": rows})

@@ -1,0 +1,124 @@
+"""What all commands share that train a specification: their options, and the training under a person's eyes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from inspect import signature
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from gradcast.cli.console import ProgressDisplay, print_results
+from gradcast.cli.options import (
+    DataOption,
+    DeviceOption,
+    JsonOption,
+    OutOption,
+    ThreadsOption,
+    data_folder,
+)
+from gradcast.devices import be_deterministic, keep_freed_memory, use_threads
+from gradcast.errors import GradcastError
+from gradcast.results.advice import advice
+from gradcast.results.quick import mark
+from gradcast.results.result import RowResult
+from gradcast.runs.checkpoint.keeper import OnNan, Safety, Start
+from gradcast.runs.directory import RunDirectory, to_json
+from gradcast.runs.run import run
+from gradcast.runs.trackers import tracker
+from gradcast.specs import text as specfile
+from gradcast.specs.spec import Spec
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a specification is trained, or that it is only shown."""
+
+    data: DataOption = None
+    out: OutOption = Path("runs")
+    device: DeviceOption = "auto"
+    threads: ThreadsOption = None
+    log: Annotated[
+        list[str] | None, typer.Option("--log", help="tensorboard or wandb: send the numbers there as well")
+    ] = None
+    checkpoint_minutes: Annotated[
+        float, typer.Option(min=0, help="minutes between checkpoints; 0: only at the end of every task")
+    ] = 10.0
+    checkpoint_steps: Annotated[int | None, typer.Option(min=1, help="steps between checkpoints")] = None
+    resume: Annotated[bool, typer.Option("--resume", help="go on with an unfinished run, or fail")] = False
+    fresh: Annotated[bool, typer.Option("--fresh", help="start unfinished rows over")] = False
+    on_nan: Annotated[
+        OnNan, typer.Option(help="a step whose loss or weights are not finite: end the run, or undo the step, count it")
+    ] = "stop"
+    deterministic: Annotated[
+        bool, typer.Option("--deterministic", help="the same bits every time, at one thread's speed")
+    ] = False
+    json: JsonOption = False
+    show: Annotated[bool, typer.Option("--show", help="print the complete specification and train nothing")] = False
+
+    @property
+    def safety(self) -> Safety:
+        """What is saved when, and where a run begins."""
+        if self.resume and self.fresh:
+            raise GradcastError("--resume goes on with an unfinished run and --fresh starts it over; leave one out")
+        start: Start = "resume" if self.resume else "fresh" if self.fresh else "auto"
+        return Safety(self.checkpoint_minutes, self.checkpoint_steps, start, self.on_nan)
+
+
+def trains(command: Callable[..., Spec]) -> Callable[..., None]:
+    """A command that says what to train, with the options of how to beside its own."""
+    shared = signature(Training).parameters
+
+    def complete(**given: object) -> None:
+        how = Training(**{name: given.pop(name) for name in shared})  # type: ignore[arg-type]  # typer has checked them
+        train(command(**given), how)
+
+    complete.__name__, complete.__doc__ = command.__name__, command.__doc__
+    own = signature(command)
+    parameters = [*own.parameters.values(), *shared.values()]
+    complete.__signature__ = own.replace(parameters=parameters, return_annotation=None)  # type: ignore[attr-defined]
+    return complete
+
+
+def train(spec: Spec, how: Training) -> None:
+    """Train what is missing, and print the result."""
+    if how.show:
+        _show(spec, json=how.json)
+        return
+    safety = how.safety
+    if how.deterministic:
+        be_deterministic(how.threads)
+    trackers = [tracker(name) for name in how.log or []]
+    use_threads(1 if how.deterministic else how.threads)
+    keep_freed_memory()
+    with ProgressDisplay(Console(stderr=True)) as display:
+        directory, results = run(
+            spec,
+            out=how.out,
+            data=data_folder(how.data),
+            device=how.device,
+            display=display,
+            trackers=trackers,
+            safety=safety,
+        )
+    _print(directory, results, json=how.json)
+    for own in trackers:
+        typer.echo(own.where(), err=how.json)
+
+
+def _show(spec: Spec, *, json: bool) -> None:
+    """All of it, as the file that would say so."""
+    if json:
+        raise GradcastError("--show prints the specification as TOML, and --json results; leave one of them out")
+    typer.echo(specfile.dump(spec), nl=False)
+
+
+def _print(directory: RunDirectory, results: list[RowResult], *, json: bool) -> None:
+    spec = directory.spec
+    if json:
+        rows = [result.as_dict() for result in results]
+        facts = {"directory": str(directory.path), "quick": bool(mark(spec)), "rows": rows}
+        typer.echo(to_json(facts), nl=False)
+    else:
+        print_results(Console(), results, directory.path, advice(spec, results), mark(spec))

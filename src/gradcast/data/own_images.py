@@ -1,0 +1,169 @@
+"""Your own data: a folder a class, an .npz file, arrays or tensors, any torch Dataset."""
+
+from collections.abc import Sized
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from gradcast.data import arrays
+from gradcast.data.files import image_files
+from gradcast.data.images import Images, Pixels, Source
+from gradcast.data.labelled import LabelledFiles
+from gradcast.errors import GradcastError, message_of
+from gradcast.randomness import numpy_generator
+
+Array = np.ndarray | Tensor
+NPZ_KEYS = ("x_train", "y_train", "x_test", "y_test")
+HELD_OUT = 5  # one image in so many, where a folder has no test set of its own
+
+
+def class_folders(root: Path, *, data_seed: int = 0) -> LabelledFiles:
+    """``train/CLASS/*`` and ``test/CLASS/*`` (or ``val``); or just ``CLASS/*``, a fifth of each held out for tests."""
+    files = image_files(root)
+    top = {entry.split("/")[0] for entry in files.names if "/" in entry}
+    tests = next((part for part in ("test", "val") if part in top), None)
+    if "train" in top and tests:
+        train, test = ([entry for entry in files.names if entry.startswith(f"{part}/")] for part in ("train", tests))
+        depth = 1
+    else:
+        train, test = _held_out([entry for entry in files.names if "/" in entry], data_seed)
+        depth = 0
+    train, test = ([entry for entry in part if entry.count("/") > depth] for part in (train, test))
+    if (
+        not depth
+        and "train" in top
+        and all(entry.count("/") > 1 for entry in files.names if entry.startswith("train/"))
+    ):
+        raise GradcastError(f"{root} has folders in train/ but neither test/ nor val/; add one of them")
+    classes = tuple(sorted({entry.split("/")[depth] for entry in train}))
+    if len(classes) < 2:
+        found = f"only the folder {classes[0]!r}" if classes else "no folders"
+        raise GradcastError(f"{root} has {found} of images; lay it out as train/CLASS/*.png and test/CLASS/*.png")
+    if not test:
+        raise GradcastError(f"{root} has no folders of images in {tests}/; lay it out as {tests}/CLASS/*.png")
+    place = {label: index for index, label in enumerate(classes)}
+    strangers = sorted({entry.split("/")[depth] for entry in test} - set(classes))
+    if strangers:
+        raise GradcastError(
+            f"class {strangers[0]!r} of {root} has test images but no training image; add some or remove it"
+        )
+    train_y, test_y = ([place[entry.split("/")[depth]] for entry in part] for part in (train, test))
+    return LabelledFiles("folder", files.only(train), train_y, files.only(test), test_y, classes)
+
+
+def _held_out(names: list[str], data_seed: int) -> tuple[list[str], list[str]]:
+    train: list[str] = []
+    test: list[str] = []
+    by_class: dict[str, list[str]] = {}
+    for name in names:
+        by_class.setdefault(name.split("/")[0], []).append(name)
+    for label, own in by_class.items():
+        order = numpy_generator(data_seed, "held out", label).permutation(len(own))
+        held = max(len(own) // HELD_OUT, 1)
+        test += [own[i] for i in sorted(order[:held])]
+        train += [own[i] for i in sorted(order[held:])]
+    return train, test
+
+
+def read_npz(path: Path) -> Source:
+    """An .npz file with x_train, y_train, x_test, y_test; see ``own_data`` for what they may hold."""
+    if not path.is_file():
+        raise GradcastError(f"{path} does not exist; set stream.path to an .npz file with {', '.join(NPZ_KEYS)}")
+    try:
+        found = arrays.read_npz(path)
+    except arrays.UNREADABLE as error:
+        raise GradcastError(f"{path} is not a readable .npz file ({message_of(error)})") from None
+    missing = [key for key in NPZ_KEYS if key not in found]
+    if missing:
+        raise GradcastError(f"{path} has no array {missing[0]!r}; it must hold {', '.join(NPZ_KEYS)}")
+    return own_data(*(found[key] for key in NPZ_KEYS), name=path.stem)
+
+
+def own_data(x_train: Array, y_train: Array, x_test: Array, y_test: Array, *, name: str = "own") -> Source:
+    """A source from arrays or tensors.
+
+    Images are N x H x W, N x H x W x C or N x C x H x W with one or three channels, bytes or numbers from 0 to 1.
+    Labels are any whole numbers; the sorted ones of the training set become the classes.
+    """
+    labels, test_labels = _labels(y_train, "y_train"), _labels(y_test, "y_test")
+    known = np.unique(labels)
+    strangers = np.setdiff1d(test_labels, known)
+    if len(strangers):
+        raise GradcastError(f"label {strangers[0]} has test images but no training image; add some or remove it")
+    untested = np.setdiff1d(known, test_labels)
+    if len(untested) and len(test_labels):
+        raise GradcastError(f"label {untested[0]} has training images but no test image; add some or remove it")
+    train = Images(pixels(x_train, "x_train"), np.searchsorted(known, labels).astype(np.int64))
+    test = Images(pixels(x_test, "x_test"), np.searchsorted(known, test_labels).astype(np.int64))
+    return Source(name, train, test, tuple(str(label) for label in known))
+
+
+def from_datasets(train: Dataset[Any], test: Dataset[Any], *, name: str = "own") -> Source:
+    """A source from torch Datasets that yield (image, label): tensors, arrays or Pillow images."""
+    parts = [_collected(dataset) for dataset in (train, test)]
+    return own_data(*parts[0], *parts[1], name=name)
+
+
+def pixels(values: Array, what: str = "the pool") -> Pixels:
+    """Images of any accepted form as bytes, channel first."""
+    x = _array(values)
+    if x.ndim == 3:
+        x = x[:, None]
+    if not x.size:
+        raise GradcastError(f"{what} is empty; give at least one image")
+    if x.ndim != 4:
+        raise GradcastError(f"{what} has shape {x.shape}; images are N x H x W, N x H x W x C or N x C x H x W")
+    if x.shape[1] not in (1, 3) and x.shape[3] in (1, 3):
+        x = x.transpose(0, 3, 1, 2)
+    if x.shape[1] not in (1, 3):
+        raise GradcastError(f"{what} has shape {x.shape}; images have one channel or three")
+    if x.dtype == np.uint8:
+        return np.ascontiguousarray(x)
+    if x.dtype.kind not in "fiub" or not np.isfinite(x).all() or x.min(initial=0) < 0 or x.max(initial=0) > 1:
+        raise GradcastError(
+            f"{what} holds {x.dtype} numbers outside 0 to 1; give bytes (uint8, 0 to 255) or numbers from 0 to 1"
+        )
+    return np.rint(x * 255.0).astype(np.uint8)
+
+
+def _collected(dataset: Dataset[Any]) -> tuple[np.ndarray, np.ndarray]:
+    if not isinstance(dataset, Sized):
+        raise GradcastError("a dataset of unknown length cannot be used; give one with __len__")
+    pairs = [dataset[index] for index in range(len(dataset))]
+    if not pairs:
+        raise GradcastError("a dataset is empty; every split needs images")
+    if not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs):
+        raise GradcastError("a dataset yields something else than pairs; give one of (image, label)")
+    images = [_array(_plain_colours(x) if isinstance(x, Image.Image) else x) for x, _ in pairs]
+    if len({image.shape for image in images}) > 1:
+        raise GradcastError("the images of a dataset differ in shape; bring them to one size first")
+    labels = [_array(y) for _, y in pairs]
+    if not all(label.size == 1 and label.dtype.kind in "iu" for label in labels):
+        raise GradcastError("a dataset yields a label that is no whole number; number the classes")
+    return np.stack(images), np.array([label.item() for label in labels])
+
+
+def _plain_colours(image: Image.Image) -> Image.Image:
+    """Palettes, transparency and other colour spaces as RGB; grey stays."""
+    return image if image.mode in ("1", "L", "I", "F", "RGB") or image.mode.startswith("I;") else image.convert("RGB")
+
+
+def _labels(values: Array, what: str) -> np.ndarray:
+    labels = _array(values)
+    if labels.ndim != 1 or labels.dtype.kind not in "iu":
+        raise GradcastError(
+            f"{what} has shape {labels.shape} and type {labels.dtype}; labels are a row of whole numbers"
+        )
+    return labels.astype(np.int64)
+
+
+def _array(values: Any) -> np.ndarray:  # noqa: ANN401
+    if not isinstance(values, torch.Tensor):
+        return np.asarray(values)
+    own = values.detach().cpu()
+    return own.float().numpy() if own.dtype == torch.bfloat16 else own.numpy()

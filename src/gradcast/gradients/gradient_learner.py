@@ -1,0 +1,190 @@
+"""The gradient learner h: a small network from logits to the gradient of the loss with respect to them.
+
+In anybody's own training loop, with logits ``z`` of a labelled batch and ``z_u`` of an unlabelled one::
+
+    learner.learn(z, dz, y, eta=lr)      # one step of h; dz = dloss/dz
+    pseudo = learner.predict(z_u)        # rows of length alpha * tau, no graph
+    z_u.backward(pseudo)                 # or learner.backward(z_u): adds to the parameters' gradients
+
+Everything broadcasts over leading axes: ``replicas=(R,)`` holds R learners that see logits ``[R, batch, classes]``.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import ClassVar, Literal
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, tanh
+
+from gradcast.errors import GradcastError
+from gradcast.gradients.length import Length, Tau, unit
+from gradcast.gradients.sgd import LearningRate, Sgd, along
+
+Activation = Literal["relu", "tanh", "none"]
+Objective = Literal["fitness", "cosine"]
+OptimizerName = Literal["sgd", "adam"]
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What one step of h showed, one number a replica."""
+
+    loss: Float[Tensor, "*r"]  # the objective, loss scale included
+    gain: Float[Tensor, "*r"]  # fitness gain: CE(z) - CE(z - eta * gbar); positive when h's direction lowers the loss
+    cosine: Float[Tensor, "*r"]  # mean cosine of h(z) and the true logit gradient
+    tau: Float[Tensor, "*r"]  # mean length of the true logit gradient's rows
+
+
+class GradientLearner(nn.Module):
+    """Bias-free MLP h with its own optimizer; learns from labelled logits, predicts for unlabelled ones.
+
+    Args:
+        classes: number of logits it sees.
+        hidden: widths of the hidden layers; empty for a linear map.
+        alpha: length of a prediction relative to the true gradient's.
+        loss_scale: factor of the objective (with SGD, of the learning rate).
+        objective: "fitness" lowers the cross entropy after moving the logits by ``-eta`` times the prediction;
+            "cosine" maximises the mean cosine to the true gradient.
+        lr: learning rate of h; None takes the host's ``eta``, as the published code does.
+        optimizer: "sgd" or "adam".
+        momentum, decay: of "sgd".
+        tau: "batch" scales by the mean row norm of the true gradient, "per_sample" by each row's own.
+        replicas: leading axes, () for one learner.
+    """
+
+    checkpointed: ClassVar[tuple[str, ...]] = ("weights", "biases", "optimizer", "length")
+
+    def __init__(
+        self,
+        classes: int,
+        hidden: Sequence[int] = (128, 32),
+        *,
+        alpha: float = 0.005,
+        loss_scale: float = 2.0,
+        objective: Objective = "fitness",
+        lr: float | None = None,
+        optimizer: OptimizerName = "sgd",
+        momentum: float = 0.0,
+        decay: float = 0.0,
+        tau: Tau = "batch",
+        activation: Activation = "relu",
+        bias: bool = False,
+        replicas: Sequence[int] = (),
+    ) -> None:
+        super().__init__()
+        self.loss_scale, self.objective, self.lr, self.activation = loss_scale, objective, lr, activation
+        self.length = Length(alpha, tau)
+        shapes = [(fan_out, fan_in) for fan_in, fan_out in pairwise((classes, *hidden, classes))]
+        self.weights = nn.ParameterList(_uniform((*replicas, *shape), fan_in=shape[1]) for shape in shapes)
+        self.biases = nn.ParameterList(_uniform((*replicas, 1, out), fan_in=fan) for out, fan in shapes if bias)
+        if optimizer == "adam" and (momentum or decay):
+            raise GradcastError("momentum and decay are for the optimizer 'sgd'; leave them out, or choose it")
+        self.optimizer: torch.optim.Adam | Sgd = (
+            torch.optim.Adam(self.parameters(), lr=lr or 0.0)
+            if optimizer == "adam"
+            else Sgd(momentum=momentum, decay=decay)
+        )
+
+    def forward(self, z: Float[Tensor, "*r b c"]) -> Float[Tensor, "*r b c"]:
+        """The raw output h(z); only its direction matters."""
+        last = len(self.weights) - 1
+        for index, weight in enumerate(self.weights):
+            z = z @ weight.mT
+            if len(self.biases):
+                z = z + self.biases[index]
+            if index < last:
+                z = _activate(z, self.activation)
+        return z
+
+    def learn(
+        self, z: Float[Tensor, "*r b c"], dz: Float[Tensor, "*r b c"], y: Int[Tensor, "*r b"], *, eta: LearningRate
+    ) -> Learned:
+        """One step of h on a labelled batch, and the length of its gradient for predictions to come.
+
+        ``dz`` is the gradient of the batch's mean loss, so its rows carry the factor 1/batch; ``eta`` is the host's
+        learning rate, or one a replica: where it is zero, h learns nothing.
+        """
+        z, dz = z.detach(), dz.detach()
+        tau = self.length.observe(dz)
+        output = self(z)
+        cosine = (unit(output) * unit(dz)).sum(-1).mean(-1)
+        moved = _mean_cross_entropy(z - along(eta, z) * self.length.rescale(output), y)
+        loss = self.loss_scale * (moved if self.objective == "fitness" else 1 - cosine)
+        self._descend(loss.sum(), self._rate(eta))  # replicas share no weight, so the sum keeps them apart
+        gain = self._gain(z, output, y, eta)
+        return Learned(loss.detach(), gain, cosine.detach(), tau)
+
+    def follow(
+        self, z: Float[Tensor, "*r u c"], slope: Float[Tensor, "*r u c"], *, eta: LearningRate
+    ) -> Float[Tensor, "*r"]:
+        """One step of h down the derivative ``slope`` of any loss with respect to its predictions for ``z``.
+
+        Says how that loss changes by the predictions, to first order, loss scale left out.
+        """
+        change = (self.length.rescale(self(z.detach())) * slope.detach()).sum((-2, -1))
+        self._descend(self.loss_scale * change.sum(), self._rate(eta))
+        return change.detach()
+
+    def renew(self, which: Bool[Tensor, " r"]) -> None:
+        """A new optimizer for these replicas."""
+        if not isinstance(self.optimizer, Sgd):
+            raise GradcastError("optimizer = 'adam' counts the steps of all seeds at once; set optimizer='sgd' here")
+        self.optimizer.renew(which)
+
+    def _rate(self, eta: LearningRate) -> LearningRate:
+        """The step size of h: its own, or the host's; none where the host has none."""
+        if self.lr is None:
+            return eta
+        return torch.where(eta > 0, self.lr, 0.0) if isinstance(eta, Tensor) else self.lr
+
+    def _descend(self, loss: Tensor, rate: LearningRate) -> None:
+        weights = list(self.parameters())
+        if isinstance(self.optimizer, Sgd):
+            self.optimizer.step(weights, torch.autograd.grad(loss, weights), rate)
+            return
+        self.optimizer.zero_grad()
+        loss.backward()
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate.flatten()[0] if isinstance(rate, Tensor) else rate  # seeds share it wherever Adam may be
+            group["capturable"] = loss.is_cuda  # the counter then lives on the GPU, where a graph can replay it
+        self.optimizer.step()
+
+    @torch.no_grad()
+    def _gain(self, z: Tensor, output: Tensor, y: Tensor, eta: LearningRate) -> Float[Tensor, "*r"]:
+        """In float64: at the published constants the gain is below float32's rounding of the loss."""
+        z = z.double()
+        moved = z - along(eta, z) * self.length.rescale(output).double()
+        return _mean_cross_entropy(z, y) - _mean_cross_entropy(moved, y)
+
+    @torch.no_grad()
+    def predict(self, z: Float[Tensor, "*r u c"]) -> Float[Tensor, "*r u c"]:
+        """Predicted gradient with respect to unlabelled logits: rows of length alpha * tau."""
+        return self.length.rescale(self(z.detach()))
+
+    def backward(self, z: Float[Tensor, "*r u c"]) -> None:
+        """Back-propagate the prediction from ``z`` as if it were dloss/dz; adds to the host's parameter gradients."""
+        z.backward(self.predict(z))
+
+
+def _uniform(shape: tuple[int, ...], *, fan_in: int) -> nn.Parameter:
+    bound = 1 / math.sqrt(fan_in)  # the framework's default for linear layers
+    return nn.Parameter(torch.empty(shape).uniform_(-bound, bound))
+
+
+def _activate(z: Tensor, name: Activation) -> Tensor:
+    match name:
+        case "relu":
+            return z.relu()
+        case "tanh":
+            return tanh(z)
+        case "none":
+            return z
+
+
+def _mean_cross_entropy(z: Float[Tensor, "*r b c"], y: Int[Tensor, "*r b"]) -> Float[Tensor, "*r"]:
+    losses = cross_entropy(z.flatten(0, -2), y.flatten(), reduction="none")
+    return losses.view(y.shape).mean(-1)

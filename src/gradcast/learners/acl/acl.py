@@ -1,0 +1,151 @@
+"""Adversarial continual learning as a learner of the loop: modules of every task, and who judges them."""
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from gradcast.core import Batch, Metrics, Signal
+from gradcast.devices import Place
+from gradcast.epochs.core import RESET_FACTOR, Draw, Moment, Reset
+from gradcast.epochs.modules import TaskModules, made
+from gradcast.epochs.plateau import Plateau
+from gradcast.epochs.snapshot import Snapshot
+from gradcast.gradients.cross_entropy import cross_entropy
+from gradcast.gradients.sgd import Sgd
+from gradcast.learners.acl.acl_step import AclStep
+from gradcast.learners.acl.adversary import Adversary
+from gradcast.learners.acl.discriminator import Discriminator
+from gradcast.learners.acl.rehearsal import Rehearsal
+from gradcast.learners.acl.settings import AclSettings
+from gradcast.memories.by_class import ClassMemory
+from gradcast.networks.acl_network import AclNetwork
+from gradcast.replicas.heads import Heads
+from gradcast.replicas.replicas import Replicas
+from gradcast.signals.policy import Policy
+from gradcast.training.step import Step
+
+
+class Acl:
+    """The model holds the shared module and the private module and head of the present task, in this order.
+
+    Those of earlier tasks are set aside when their task is over: only the shared module can forget. ``network`` makes a
+    new network out of torch's random numbers. ``memory`` holds images of earlier tasks that are shown
+    again; None: none are, as published.
+    """
+
+    checkpointed: ClassVar[tuple[str, ...]] = ("training", "modules", "start", "task", "judging")
+
+    def __init__(
+        self,
+        network: Callable[[], AclNetwork],
+        seeds: Sequence[int],
+        settings: AclSettings | None = None,
+        signal: Callable[[Replicas], Signal | None] | None = None,
+        policy: Policy | None = None,
+        *,
+        place: Place,
+        judging: Plateau | None = None,
+        memory: ClassMemory | None = None,
+    ) -> None:
+        self.network, self.seeds, self.settings = network, list(seeds), settings or AclSettings()
+        self.model = replicas(network, seeds, place)
+        self.modules = TaskModules(self.model, network, seeds, shared="shared.", purpose="acl")
+        self.discriminator = Discriminator(
+            self.model.heads.extra // 2,
+            self.settings.discriminator_units,
+            seeds,
+            self.model.theta,
+            decay=self.settings.discriminator_decay,
+        )
+        self.sgd = Sgd(momentum=self.settings.momentum, decay=self.settings.decay)
+        self.signal = None if signal is None else signal(self.model)
+        rehearsal = None if memory is None else Rehearsal(memory, self.modules)
+        self.adversary = Adversary(self.discriminator, self.settings, rehearsal)
+        update = Step(self.model, self.adversary, 0.0, self.signal, policy or Policy(), self.sgd)
+        self.training = AclStep(update, self.adversary)
+        self.judging = judging or Plateau(len(seeds), self.settings.discriminator_lr)
+        self.task = 0
+        self.start = Snapshot()  # what the task began with
+
+    def begin(self, task: int) -> None:
+        """A private module and a head for the task, a new discriminator, new optimizers."""
+        everybody = torch.ones(self.model.count, dtype=torch.bool)
+        self.task = task
+        self.modules.begin(task)
+        self.start.keep(self.trained(), everybody)
+        self.discriminator.begin(task)
+        self.judging.begin()
+        self.sgd.renew()
+        if self.signal is not None:
+            self.signal.renew(everybody)
+
+    def step(self, batch: Batch, draw: Draw, lr: Float[Tensor, " r"], moment: Moment) -> Metrics:
+        """All updates of one labelled batch; the discriminators of replicas that do not move stand still too."""
+        judge_lr = torch.where(lr > 0, self.judging.rates(lr), 0.0)
+        return self.training(batch, draw, lr, judge_lr, moment)
+
+    @torch.no_grad()
+    def loss(self, batch: Batch, parts: int = 1) -> Metrics:
+        """All three losses as they are weighed, and the discriminator's by itself."""
+        outputs = self.model.everything(batch.x, statistics="frozen").z
+        z = self.model.heads.columns(outputs, batch.task)
+        _, told = self.adversary.losses(self.model, outputs, torch.full_like(batch.y, batch.task), parts)
+        weighed = self.settings.adversarial * told["adversarial"] + self.settings.orthogonal * told["orthogonality"]
+        hits = (z.argmax(-1) == batch.y).sum(-1)
+        return {"loss": cross_entropy(z, batch.y)[0] + weighed, "hits": hits, **told}
+
+    def ended(self, train: Metrics, going: Bool[Tensor, " r"]) -> None:
+        """The discriminator's learning rate follows its loss on the training images."""
+        self.discriminator.sgd.renew(self.judging.observe(train["adversarial"], going).dropped)
+
+    def renew(self, which: Bool[Tensor, " r"]) -> None:
+        """New optimizers of the model and of what the signal learns."""
+        self.sgd.renew(which)
+        if self.signal is not None:
+            self.signal.renew(which)
+
+    def restart(self, which: Bool[Tensor, " r"], how: Reset) -> None:
+        """The weights that the task began with, or in the first task others, and another discriminator."""
+        self.start.put_back(self.trained(), which)
+        chosen = which.to(self.model.theta.device)
+        if self.task == 0:
+            self.model.theta[chosen] = self.modules.fresh("again")[chosen]
+        self.discriminator.restart(self.task, which)
+        self.judging.lower(which, RESET_FACTOR)
+        self.renew(which)
+        if how == "reference":
+            self.sgd.lose(chosen)
+            self.discriminator.sgd.lose(chosen)
+
+    def trained(self) -> dict[str, Tensor]:
+        """Weights and running statistics; nobody needs a discriminator when its task is over."""
+        return {"theta": self.model.theta, **self.model.buffers}
+
+    def judged_by(self, task: int) -> range:
+        """The task's own."""
+        return range(task, task + 1)
+
+    def state(self) -> dict[str, Tensor]:
+        """Of model and signal, and of every task's private module and head."""
+        return self.training.update.state() | self.modules.state()
+
+    def finish(self, task: int) -> None:
+        """Set the task's private module and head aside."""
+        self.modules.finish()
+
+    def weights_for(self, task: int) -> Float[Tensor, "r p"]:
+        """The present shared module with the task's own private module and head."""
+        return self.modules.weights_for(task)
+
+
+def replicas(network: Callable[[], AclNetwork], seeds: Sequence[int], place: Place, purpose: str = "model") -> Replicas:
+    """Stacked networks; what they say is logits, shared features, private features."""
+    modules = made(network, seeds, "acl", purpose)
+    heads = Heads(modules[0].classes, extra=2 * modules[0].latent)
+    named = "" if purpose == "model" else purpose
+    return Replicas(
+        modules, heads, device=place.device, dtype=place.dtype, inner=place.inner, seeds=seeds, purpose=named
+    )

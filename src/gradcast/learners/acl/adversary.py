@@ -1,0 +1,82 @@
+"""The terms of adversarial continual learning: features that a discriminator cannot tell apart, unlike private ones."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from gradcast.core import Batch, Learner, Metrics
+from gradcast.gradients.cross_entropy import cross_entropy
+from gradcast.gradients.gradient import Gradient
+from gradcast.learners.acl.discriminator import Discriminator
+from gradcast.learners.acl.losses import orthogonality
+from gradcast.learners.acl.rehearsal import Rehearsal
+from gradcast.learners.acl.settings import AclSettings
+from gradcast.replicas.replicas import Replicas
+
+
+@dataclass
+class Adversary(Learner):
+    """Adds the discriminator's loss, turned round, and orthogonality to the loss of a step.
+
+    Logits come from one pass and features from another, with other dropout masks, as in the published code. Images that
+    are rehearsed have one pass for both, and each weighs as much as an image of the batch.
+    """
+
+    checkpointed: ClassVar[tuple[str, ...]] = ("discriminator", "rehearsal")
+    discriminator: Discriminator
+    settings: AclSettings
+    rehearsal: Rehearsal | None = None
+
+    def prepare(self, model: Replicas, batch: Batch) -> None:
+        """An earlier task's modules join the shared one of this moment."""
+        if self.rehearsal is not None:
+            self.rehearsal.prepare()
+
+    def terms(self, model: Replicas, batch: Batch) -> tuple[Gradient, Metrics]:
+        """Of the batch's features, and of stored images."""
+        seen = model.everything(batch.x)
+        slopes, told = self.losses(model, seen.z, torch.full_like(batch.y, batch.task))
+        if self.rehearsal is None or self.rehearsal.stored is None:
+            return seen.pull(slopes), told
+        rehearsed, loss = self._rehearse(self.rehearsal, model)
+        weight = self.rehearsal.stored.y.shape[1] / batch.y.shape[1]
+        return seen.pull(slopes) + Gradient(weight * rehearsed), told | {"rehearsal": loss}
+
+    def _rehearse(self, rehearsal: Rehearsal, model: Replicas) -> tuple[Float[Tensor, "r p"], Float[Tensor, " r"]]:
+        """Gradient of all losses of the stored images for the shared module, and how well they are classified."""
+        assert rehearsal.stored is not None
+        seen = model.everything(rehearsal.stored.x, theta=rehearsal.theta)
+        slopes, _ = self.losses(model, seen.z, rehearsal.stored.tasks)
+        loss, dz = cross_entropy(seen.z[..., : model.heads.width], rehearsal.stored.y)
+        slopes[..., : model.heads.width] = dz
+        return rehearsal.shared_part(seen.pull(slopes).flat), loss
+
+    def losses(
+        self, model: Replicas, outputs: Float[Tensor, "r b columns"], tasks: Int[Tensor, "r b"], parts: int = 1
+    ) -> tuple[Tensor, Metrics]:
+        """Gradient of the weighed losses of features with respect to all columns, and the losses.
+
+        Of several ``parts`` that pass together only features of the same part are held against each other.
+        """
+        zs, zp = features(model, outputs)
+        told, turned = self.discriminator.judge(zs, tasks + 1, reversal=self.settings.reversal)
+        found = orthogonality(*(z.unflatten(1, (parts, -1)) for z in (zs, zp)))
+        alike, ds, dp = found[0].mean(1), *(slope.flatten(1, 2) / parts for slope in found[1:])
+        slopes = torch.cat(
+            [
+                torch.zeros_like(outputs[..., : model.heads.width]),
+                self.settings.adversarial * turned + self.settings.orthogonal * ds,
+                self.settings.orthogonal * dp,
+            ],
+            dim=-1,
+        )
+        return slopes, {"adversarial": told, "orthogonality": alike}
+
+
+def features(model: Replicas, outputs: Float[Tensor, "r b columns"]) -> tuple[Tensor, Tensor]:
+    """PreparedRun and private ones."""
+    zs, zp = outputs[..., model.heads.width :].chunk(2, dim=-1)
+    return zs, zp

@@ -1,0 +1,89 @@
+"""The discriminator: from which task do these shared features come, or are they mere noise?"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import ClassVar
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch.nn.functional import leaky_relu
+
+from gradcast.gradients.cross_entropy import cross_entropy
+from gradcast.gradients.sgd import LearningRate, Sgd
+from gradcast.signals.head import stacked_layer
+
+FAKE = 0  # the answer for noise; k + 1 is the answer for task k
+
+
+class Discriminator:
+    """Three linear layers, a leaky ReLU after the first; one a replica, and new ones for every task."""
+
+    checkpointed: ClassVar[tuple[str, ...]] = ("weights", "sgd")
+
+    def __init__(self, latent: int, units: int, seeds: Sequence[int], like: Tensor, *, decay: float) -> None:
+        self.latent, self.units, self.seeds, self.like = latent, units, list(seeds), like
+        self.sgd = Sgd(decay=decay)
+        self.begin(0)
+
+    def begin(self, task: int) -> None:
+        """New weights and a new optimizer; one answer more than in the task before."""
+        self.weights = self._fresh(task, "discriminator")
+        self.sgd.renew()
+
+    def restart(self, task: int, which: Bool[Tensor, " r"]) -> None:
+        """Other new weights for these replicas; what becomes of the optimizer is for the caller to say."""
+        chosen = which.to(self.like.device)
+        for weight, fresh in zip(self.weights, self._fresh(task, "another discriminator"), strict=True):
+            weight[chosen] = fresh[chosen]
+
+    def _fresh(self, task: int, name: str) -> list[Tensor]:
+        """Bias is the last column of each."""
+        sizes = pairwise([self.latent, self.units, self.units, task + 2])
+        named = [f"{name} {task} {layer}" for layer in range(3)]
+        return [
+            stacked_layer(shape, self.seeds, own, self.like).detach() for shape, own in zip(sizes, named, strict=True)
+        ]
+
+    def __call__(self, z: Float[Tensor, "r b f"]) -> Float[Tensor, "r b answers"]:
+        """Logits of the answers."""
+        return _answers(z, self.weights)
+
+    def judge(
+        self, z: Float[Tensor, "r b f"], answers: Int[Tensor, "r b"], *, reversal: float
+    ) -> tuple[Float[Tensor, " r"], Float[Tensor, "r b f"]]:
+        """Its loss on features, and the gradient that makes features harder to tell apart: the loss's, turned round."""
+        with torch.enable_grad():
+            features = z.detach().requires_grad_()
+            said = self(features)
+        loss, slope = cross_entropy(said.detach(), answers)
+        (gradient,) = torch.autograd.grad(said, features, slope)
+        return loss, -reversal * gradient
+
+    def learn(
+        self,
+        z: Float[Tensor, "r b f"],
+        fake: Float[Tensor, "r b f"],
+        answers: Int[Tensor, "r b"],
+        *,
+        rate: LearningRate,
+        scale: float = 1.0,
+    ) -> Float[Tensor, " r"]:
+        """One step on features and as much noise; the loss before it."""
+        with torch.enable_grad():
+            weights = [weight.detach().requires_grad_() for weight in self.weights]
+            said = [_answers(each.detach(), weights) for each in (z, fake)]
+        right = (answers, torch.full_like(answers, FAKE))
+        judged = [cross_entropy(each.detach(), own) for each, own in zip(said, right, strict=True)]
+        gradients = torch.autograd.grad(said, weights, [scale * slope for _, slope in judged])
+        self.sgd.step(self.weights, gradients, rate)
+        return scale * (judged[0][0] + judged[1][0])
+
+
+def _answers(z: Float[Tensor, "r b f"], weights: Sequence[Tensor]) -> Float[Tensor, "r b answers"]:
+    first, second, third = weights
+    return _linear(_linear(leaky_relu(_linear(z, first)), second), third)
+
+
+def _linear(x: Float[Tensor, "r b f"], weight: Float[Tensor, "r o f1"]) -> Float[Tensor, "r b o"]:
+    return torch.baddbmm(weight[..., -1:].mT, x, weight[..., :-1].mT)

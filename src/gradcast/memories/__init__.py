@@ -1,0 +1,1 @@
+"""Memories: stored images of earlier steps, by different rules of what stays."""

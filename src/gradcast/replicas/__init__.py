@@ -1,0 +1,1 @@
+"""Replicas: several seeds of one network, trained at once along a leading axis."""

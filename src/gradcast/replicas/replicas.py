@@ -1,0 +1,300 @@
+"""R copies of one network that train together: flat weights ``[R, P]``, stacked buffers, one forward pass for all."""
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, chain
+from typing import ClassVar, Literal, TypedDict, Unpack
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from gradcast.errors import GradcastError
+from gradcast.gradients.cross_entropy import cross_entropy
+from gradcast.gradients.gradient import Gradient, PastGradients
+from gradcast.gradients.sgd import LearningRate, descend
+from gradcast.networks.featured import PREFIX, Featured
+from gradcast.replicas.heads import Heads
+from gradcast.replicas.passes import folded, one_by_one
+from gradcast.replicas.passes.chance import Chance
+from gradcast.replicas.passes.choice import choose, only_linear
+from gradcast.replicas.passes.factors import Factor, Factors
+from gradcast.replicas.passes.first_layer_cache import Kept, Which
+from gradcast.replicas.passes.trial import Outputs
+from gradcast.replicas.stacking import Pieces, stacked_weights, trained
+
+# What BatchNorm does in a pass. update: batch statistics, folded into the running ones (the reference, everywhere).
+# separate: batch statistics, running ones untouched. frozen: normalise with the running statistics, untouched.
+Statistics = Literal["update", "separate", "frozen"]
+
+
+class Replicas:
+    """The model: weights and buffers of R replicas of one architecture.
+
+    ``theta`` is the truth; each parameter is a view of it, so that learners and signals see one flat gradient a
+    replica. Weights and buffers keep their place in memory: every update is made in place.
+    """
+
+    checkpointed: ClassVar[tuple[str, ...]] = ("theta", "buffers", "chance", "kept")  # weights before what follows them
+
+    def __init__(
+        self,
+        modules: Sequence[nn.Module],
+        heads: Heads,
+        *,
+        device: torch.device,
+        dtype: torch.dtype,
+        inner: torch.dtype | None = None,
+        seeds: Sequence[int] | None = None,
+        purpose: str = "",
+    ) -> None:
+        self.heads = heads
+        self.chance = Chance(range(len(modules)) if seeds is None else seeds, device, purpose)
+        self.inner = inner or dtype  # arithmetic between images and logits
+        self.module = modules[0].to(device=device, dtype=dtype)  # the architecture; its own weights are never used
+        self.names = [name for name, _ in self.module.named_parameters()]
+        self.shapes = [parameter.shape for parameter in self.module.parameters()]
+        self.sizes = [parameter.numel() for parameter in self.module.parameters()]
+        ends = list(accumulate(self.sizes))
+        self.places = {
+            name: slice(end - size, end) for name, size, end in zip(self.names, self.sizes, ends, strict=True)
+        }
+        self.trained = trained(self.module)
+        self.theta, self.buffers = stacked_weights(modules, device, dtype)
+        self.outputs: Outputs | None = None  # how passes are computed; known when the first images come
+        self.featured_outputs: Outputs | None = None  # the same where features are asked for
+        self.kept = Kept(self.theta)
+        self.linear = False  # only linear layers have weights, and the device is the host
+
+    @property
+    def count(self) -> int:
+        """Number of replicas."""
+        return self.theta.shape[0]
+
+    @property
+    def capturable(self) -> bool:
+        """Whether a step may become a CUDA graph, as far as the network is concerned."""
+        return one_by_one.outputs not in (self.outputs, self.featured_outputs)
+
+    def parameters(self, theta: Float[Tensor, "*any p"]) -> dict[str, Tensor]:
+        """Views of flat weights under the network's own names."""
+        pieces = Pieces.apply(theta, self.sizes) if theta.requires_grad else theta.split(self.sizes, -1)  # type: ignore[no-untyped-call]
+        return {
+            name: piece.view(*theta.shape[:-1], *shape)
+            for name, piece, shape in zip(self.names, pieces, self.shapes, strict=True)
+        }
+
+    def forward(self, x: Float[Tensor, "r b *shape"], task: int | Int[Tensor, "r b"], **how: Unpack["How"]) -> "Pass":
+        """A training pass to the logits of the task's columns; tasks may differ from image to image."""
+        if isinstance(task, int):
+            return self._forward(x, lambda y: self.heads.columns(y, task), **how)
+        return self._forward(x, lambda y: self.heads.columns_at(y, task.unsqueeze(1)), **how)
+
+    def everything(self, x: Float[Tensor, "r b *shape"], **how: Unpack["How"]) -> "Pass":
+        """The same to all columns of the output layer."""
+        return self._forward(x, lambda y: y, **how)
+
+    def embed(self, x: Float[Tensor, "r b *shape"], **how: Unpack["How"]) -> "Pass":
+        """The same to the features that the output layer sees."""
+        width = self.featured.width
+        return self._forward(x, lambda y: y.narrow(-1, 0, width), featured=True, **how)
+
+    @cached_property
+    def featured(self) -> Featured:
+        """The network with its features beside its outputs."""
+        return Featured(self.module, self.heads.outputs)
+
+    def _forward(
+        self,
+        x: Float[Tensor, "r b *shape"],
+        select: Callable[[Tensor], Tensor],
+        *,
+        statistics: Statistics = "update",
+        used: Bool[Tensor, " r"] | None = None,
+        theta: Float[Tensor, "r p"] | None = None,
+        exact: bool = False,
+        featured: bool = False,
+    ) -> "Pass":
+        self._train(statistics != "frozen")
+        updating = _updating(statistics, used, self.theta)
+        with self._statistics(updating) as buffers:
+            inner = self.theta.dtype if exact else self.inner
+            passing = x.unsqueeze(1).to(inner)
+            y, backward = self._pass(passing, buffers, unlabelled=used is not None, theta=theta, featured=featured)
+        z = select(y)
+        leaf = z.detach().squeeze(1)
+
+        def pull(dz: Tensor) -> Gradient:
+            found = backward(z, dz.unsqueeze(1))
+            return Gradient(found.rows().squeeze(1), None if found.factors is None else (found.factors,))
+
+        return Pass(leaf, pull)
+
+    def step(
+        self,
+        gradient: Float[Tensor, "r p"],
+        lr: LearningRate,
+        made_of: Sequence[Factors] | None = None,
+        changed: Bool[Tensor, " r"] | None = None,
+    ) -> None:
+        """Plain SGD; ``made_of`` says what the gradient is made of, but for the replicas where it was ``changed``."""
+        current = self.kept.current
+        descend(self.theta, gradient, lr)
+        if current and not isinstance(lr, Tensor):
+            self.kept.move(lr, made_of, changed)
+
+    def recall(
+        self,
+        x: Float[Tensor, "r k m *shape"],
+        y: Int[Tensor, "r k m"],
+        tasks: Int[Tensor, " k"],
+        *,
+        which: Which | None = None,
+        statistics: Statistics = "update",
+    ) -> PastGradients:
+        """Gradient of each past task's mean loss on its memories, all tasks in one pass.
+
+        Each task is normalised by its own batch statistics (unless ``frozen``); updated running statistics end where
+        passes one after another, in the order of ``tasks``, would have left them. Memories that are the same ``which``
+        as in the step before cost less.
+        """
+        self._train(statistics != "frozen")
+        with self._statistics(_updating(statistics, None, self.theta)) as buffers:
+            outputs, backward = self._pass(x.to(self.inner), buffers, self.kept.first(which))
+        z = self.heads.columns_at(outputs, tasks.unsqueeze(1))
+        found = backward(z, cross_entropy(z.detach(), y)[1])
+        if found.factors is not None:
+            self.kept.renew(which, found.factors)
+        return found
+
+    @torch.no_grad()
+    def classify(self, x: Float[Tensor, "n *shape"], tasks: Int[Tensor, " n"]) -> Int[Tensor, "r n"]:
+        """Predicted class inside each image's task, for images all replicas share; nothing is updated."""
+        images = folded.channels_last(x) if self.outputs is folded.outputs else x.contiguous()
+        return torch.stack([self.heads.columns_at(module(images), tasks).argmax(-1) for module in self.modules])
+
+    @cached_property
+    def modules(self) -> list[nn.Module]:
+        """Every replica as an ordinary module, for evaluation: weights and buffers are views of the stacked ones."""
+        state = self.parameters(self.theta) | self.buffers
+        found = [copy.deepcopy(self.module).eval() for _ in range(self.count)]
+        for replica, module in enumerate(found):
+            for name, tensor in chain(module.named_parameters(), module.named_buffers()):
+                tensor.data = state[name][replica]
+        return found
+
+    @contextmanager
+    def _statistics(self, updating: Bool[Tensor, " r"] | None) -> Iterator[dict[str, Tensor]]:
+        """Buffers for a pass; those of replicas that are not ``updating`` end as they were.
+
+        The pass has copies then: what it still needs for its way back is not overwritten.
+        """
+        if updating is None:
+            yield self.buffers
+            return
+        copies = {name: buffer.clone() for name, buffer in self.buffers.items()}
+        yield copies
+        for name, buffer in self.buffers.items():
+            buffer.copy_(torch.where(updating.view(-1, *[1] * (buffer.dim() - 1)), copies[name], buffer))
+
+    def _train(self, training: bool) -> None:
+        if self.module.training != training:
+            self.module.train(training)
+
+    def _pass(
+        self,
+        x: Float[Tensor, "r k m *shape"],
+        buffers: dict[str, Tensor],
+        first: Tensor | None = None,
+        *,
+        unlabelled: bool = False,
+        theta: Float[Tensor, "r p"] | None = None,
+        featured: bool = False,
+    ) -> tuple[Float[Tensor, "r k m c"], "Backward"]:
+        """Outputs, and what leads from a gradient of something made of them to one weight gradient a pass."""
+        images = x.flatten(0, 2)
+        outputs = self._way(images, featured=featured)
+        theta = self.theta if theta is None else theta
+        if self.linear and not featured:
+            return self._linear_pass(images, x.shape[:3], theta, first)
+        theta = theta.detach().unsqueeze(1).expand(-1, x.shape[1], -1).requires_grad_()
+        noise = self.chance.unlabelled if unlabelled else self.chance.labelled
+        module, weights = self.module, self.parameters(theta)
+        if featured:
+            module = self.featured
+            weights, buffers = ({PREFIX + name: t for name, t in named.items()} for named in (weights, buffers))
+        y = outputs(module, weights, buffers, images, noise).to(theta.dtype)
+
+        def backward(end: Tensor, gradient: Tensor) -> PastGradients:
+            found = torch.autograd.grad(end, theta, gradient)[0]
+            return PastGradients(found if self.trained is None else found * self.trained)
+
+        return y.unflatten(0, x.shape[:3]), backward
+
+    def _way(self, images: Float[Tensor, "n *shape"], *, featured: bool) -> Outputs:
+        """How passes are computed, chosen when the first images come."""
+        known = self.featured_outputs if featured else self.outputs
+        if known is not None:
+            return known
+        training = self.module.training
+        chosen = choose(self.featured if featured else self.module, images)
+        if featured:
+            self.featured_outputs = chosen
+        else:
+            self.outputs = chosen
+            fits = not images.is_cuda and chosen is folded.outputs and self.trained is None
+            self.linear = fits and only_linear(self.module, images)
+        self.module.train(training)
+        if self.inner != self.theta.dtype and chosen is not folded.outputs:
+            raise GradcastError(
+                f"dtype = 'bf16' is for networks that can be folded, {type(self.module).__name__} cannot; "
+                "set dtype=tf32"
+            )
+        return chosen
+
+    def _linear_pass(
+        self, images: Tensor, shape: torch.Size, theta: Tensor, first: Tensor | None
+    ) -> tuple[Tensor, "Backward"]:
+        """The same for networks of linear layers alone, where gradients need not be formed to be compared."""
+        y, seen = folded.linear_layers(self.module, self.parameters(theta), images, first)
+
+        def backward(end: Tensor, gradient: Tensor) -> PastGradients:
+            slopes = torch.autograd.grad(end, [layer.y for layer in seen], gradient)
+            layers = [
+                Factor(layer.x.view(*shape, -1), slope.view(*shape, -1), self.places[layer.weight], bias)
+                for layer, slope in zip(seen, slopes, strict=True)
+                for bias in [None if layer.bias is None else self.places[layer.bias]]
+            ]
+            return PastGradients(None, Factors(tuple(layers), self.theta.shape[1], seen[0].y.detach()))
+
+        return y.unflatten(0, shape), backward
+
+
+class How(TypedDict, total=False):
+    """How a pass is made."""
+
+    statistics: Statistics
+    used: Bool[Tensor, " r"] | None  # a pass of unlabelled images; the other replicas keep their statistics
+    theta: Float[Tensor, "r p"] | None  # other weights than the model's own
+    exact: bool  # in the weights' own arithmetic, where the model's is coarser
+
+
+Backward = Callable[[Tensor, Tensor], PastGradients]
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Logits (or what else was asked for), without a graph, and the way back from their gradient to the weights'."""
+
+    z: Float[Tensor, "r b c"]
+    pull: Callable[[Tensor], Gradient]
+
+
+def _updating(statistics: Statistics, used: Tensor | None, theta: Tensor) -> Bool[Tensor, " r"] | None:
+    """Which replicas' running statistics a pass may change; None where that needs no looking after."""
+    if statistics == "separate":
+        return torch.zeros(len(theta), dtype=torch.bool, device=theta.device)
+    return used if statistics == "update" else None

@@ -1,0 +1,95 @@
+"""Trained settings, found again by what they are: a row that several tables share is trained once.
+
+A cell is a setting and an arithmetic; its seeds lie in one run directory or several, each of one row. Seeds are put
+together only where they saw the same data.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gradcast.devices import Arithmetic
+from gradcast.results.result import RowResult, read
+from gradcast.runs.directory import RunDirectory
+from gradcast.runs.prepared import Display
+from gradcast.runs.run import run
+from gradcast.signals.registry import NoSignalSpec
+from gradcast.specs.spec import Row, Setting, Spec, describe
+
+ROW = "row"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One setting, to be trained for some seeds."""
+
+    setting: Setting
+    dtype: Arithmetic = "float32"
+
+    @property
+    def name(self) -> str:
+        """What it is in a word, and a hash of what decides the result; without a signal the pool does not."""
+        facts = self.setting.model_dump()
+        if isinstance(self.setting.signal, NoSignalSpec) and self.setting.semi is None:
+            facts = {table: facts[table] for table in facts if table not in ("policy", "pool")}
+        kind = f"{self.setting.stream.source}-{self.setting.learner.name}-{self.setting.signal.name}"
+        return f"{kind}-{digest([facts, self.dtype])}"
+
+    def spec(self, seeds: Sequence[int], title: str = "") -> Spec:
+        """A run of nothing else."""
+        row = Row(name=ROW, label=describe(self.setting), setting=self.setting)
+        return Spec(name=self.name, title=title, seeds=list(seeds), dtype=self.dtype, rows=[row])
+
+    def directories(self, out: Path) -> list[RunDirectory]:
+        """Finished ones that saw the same data, newest first; those that saw others are left out."""
+        places = [RunDirectory(path) for path in sorted(out.glob(f"{self.name}-????????")) if path.is_dir()]
+        finished = [place for place in places if place.finished(ROW)]
+        finished.sort(key=lambda place: (place.path / ROW / "env.json").stat().st_mtime, reverse=True)
+        newest = content(finished[0]) if finished else {}
+        return [place for place in finished if content(place) == newest]
+
+    def places(self, out: Path) -> dict[int, RunDirectory]:
+        """Where each trained seed lies."""
+        newest_last = reversed(self.directories(out))
+        return {seed: place for place in newest_last for seed in place.spec.seeds}
+
+    def results(self, out: Path, *, steps: bool = False) -> dict[int, tuple[RunDirectory, RowResult]]:
+        """Each trained seed's directory and result; with ``steps``, what its signal did as well."""
+        places = self.places(out)
+        found = {place: read(place, steps=steps)[0] for place in dict.fromkeys(places.values())}
+        return {seed: (place, found[place]) for seed, place in places.items()}
+
+    def seeds(self, out: Path) -> set[int]:
+        """Seeds that are trained."""
+        return set(self.places(out))
+
+    def data(self, out: Path) -> str:
+        """A digest of all that its trained seeds saw; empty where there are none."""
+        places = self.directories(out)
+        return digest(content(places[0])) if places else ""
+
+    def train(
+        self,
+        seeds: Sequence[int],
+        out: Path,
+        data: Path | None,
+        device: str,
+        display: Display | None,
+        title: str = "",
+    ) -> None:
+        """The seeds that are missing; ``title`` is what their reports are headed."""
+        missing = sorted(set(seeds) - self.seeds(out))
+        if missing:
+            run(self.spec(missing, title), out=out, data=data, device=device, display=display)
+
+
+def digest(facts: object) -> str:
+    """A short name for facts that JSON can hold, in whatever order they are told."""
+    return hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=6).hexdigest()
+
+
+def content(place: RunDirectory) -> dict[str, object]:
+    """What was drawn to make its stream, and digests of all data, weights and code of others."""
+    return place.drawn(ROW)

@@ -1,0 +1,94 @@
+"""The pictures of an experiment, by its kind."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gradcast.reproduce.correlations import Clouds
+from gradcast.reproduce.experiment import Kind
+from gradcast.reproduce.outcome import Line
+from gradcast.reproduce.over_tasks import LABELS, STREAM, over_tasks
+from gradcast.reproduce.reproduce import Request
+from gradcast.reproduce.rows import results
+from gradcast.results.figures.matrices import accuracy_matrices, difference, difference_matrix
+from gradcast.results.figures.scatter import scatter_panels
+from gradcast.results.figures.style import save_png, stamp, svg
+from gradcast.results.figures.sweeps import MEASURES, Base, Sweep, sweep_panels
+from gradcast.results.quick import QUICK_LOOK
+from gradcast.runs.directory import write_text
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Pictures = dict[str, "Figure"]
+
+
+def draw(wanted: Request, found: Sequence[Line], groups: Clouds) -> list[Path]:
+    """Every picture that the rows trained so far allow, as PNG and SVG in the experiment's folder.
+
+    ``groups`` are those of a figure of points, which others print too: its steps are read once.
+    """
+    made = _scatter(groups) if groups else KINDS[wanted.experiment.header.kind](wanted, found)
+    for name, figure in made.items():
+        stamp(figure, QUICK_LOOK if wanted.quick else "")
+        save_png(figure, wanted.folder / f"{name}.png")
+        write_text(wanted.folder / f"{name}.svg", svg(figure))
+    return [wanted.folder / f"{name}.png" for name in made]
+
+
+def _nothing(wanted: Request, found: Sequence[Line]) -> Pictures:
+    return {}
+
+
+def _sweeps(wanted: Request, found: Sequence[Line]) -> Pictures:
+    plots: dict[str, list[Sweep]] = {}
+    for table in {line.item.sweep.name: line.item.sweep for line in found if line.item.sweep}.values():
+        lines = [line for line in found if line.item.sweep == table]
+        base = next((_base(line) for line in found if line.item.name == lines[0].item.against and line.trained), None)
+        values = [line.item.value for line in lines]
+        drawn = Sweep(values, [line.ours for line in lines], base, table.curve)
+        plots.setdefault(table.plot or table.name, []).append(drawn)
+    trained = any(line.ours for line in found if line.item.sweep)
+    return {"figure": sweep_panels(plots, wanted.experiment.header.measures)} if trained else {}
+
+
+def _base(line: Line) -> Base:
+    seeds = {} if line.trained is None else {name: line.trained.values(name) for name in MEASURES if name in line.ours}
+    return Base(line.item.label, seeds)
+
+
+def _matrices(wanted: Request, found: Sequence[Line]) -> Pictures:
+    rows = {row.name: row for row in results(wanted, found, steps=False)}
+    pictures = {"figure": accuracy_matrices(list(rows.values()))} if rows else {}
+    for line in found:
+        variant, base = rows.get(line.item.name), rows.get(line.item.against)
+        if variant is not None and base is not None and variant.seeds == base.seeds:
+            limit = float(np.abs(difference(variant, base)).max())
+            pictures[f"difference-{line.item.name}"] = difference_matrix(variant, base, max(limit, 0.1))
+    return pictures
+
+
+def _curves(wanted: Request, found: Sequence[Line]) -> Pictures:
+    figure = over_tasks(wanted, found, STREAM, base="base")
+    return {} if figure is None else {"figure": figure}
+
+
+def _courses(wanted: Request, found: Sequence[Line]) -> Pictures:
+    figure = over_tasks(wanted, found, LABELS, base="classes of the task")
+    return {} if figure is None else {"figure": figure}
+
+
+def _scatter(groups: Clouds) -> Pictures:
+    return {"figure": scatter_panels(list(groups.items()), "mean cosine to the true gradient", "ACC (%)")}
+
+
+KINDS: dict[Kind, Callable[[Request, Sequence[Line]], Pictures]] = {
+    "table": _nothing,
+    "sweeps": _sweeps,
+    "curves": _curves,
+    "courses": _courses,
+    "scatter": _nothing,  # without its points
+    "matrices": _matrices,
+}

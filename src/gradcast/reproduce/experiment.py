@@ -1,0 +1,199 @@
+"""A published table or figure: its rows, what was published of each, and the settings that make them.
+
+One TOML file each, under ``tables``. A row is a setting as in any specification: common tables, and what differs from
+them, or from a row of another experiment that it is ``like``. ``needs`` names what does not exist yet. A sweep is a row
+for each value of one key.
+"""
+
+import tomllib
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError
+
+from gradcast.errors import GradcastError
+from gradcast.specs.spec import Setting
+from gradcast.specs.table import Positive, Table
+from gradcast.specs.text import TABLES, nearest, parse
+
+Kind = Literal["table", "sweeps", "curves", "courses", "scatter", "matrices"]  # what is drawn beside the table
+Figures = dict[str, float]  # measure -> published value; ACC in per cent
+
+
+class RowTable(Table):
+    """What a row of an experiment has beside its settings."""
+
+    name: str
+    label: str
+    like: str = ""  # ID/row of another experiment: its setting in place of the common tables
+    against: str = ""  # the row it is compared with
+    needs: str = ""  # what does not exist yet
+    published: Figures = {}
+    pretrained: bool = False  # published figures are of a network that starts from weights: model.weights
+
+
+class SweepTable(Table):
+    """One row for each value of one key."""
+
+    name: str
+    label: str
+    of: str = ""  # the row that is varied: of this experiment, or ID/row of another; default: the common tables
+    key: str
+    values: Annotated[list[Any], Field(min_length=1)]
+    against: str = ""  # a row, or another sweep: its row of the same value
+    published: list[Figures] = []  # one for each value, or none
+    plot: str = ""  # sweeps of the same plot share it; default: its own
+    curve: str = ""  # what it is called in a plot that it shares
+
+
+class Header(Table):
+    """What an experiment says of itself."""
+
+    id: str
+    title: str
+    about: str
+    kind: Kind = "table"
+    like: str = ""  # ID/row of another experiment: its setting is the common one
+    seeds: Positive = 5
+    quick: list[str] = []  # settings of a look in minutes
+    measures: Annotated[list[Literal["acc", "bwt", "fwt"]], Field(min_length=1)] = ["acc", "bwt", "fwt"]  # of sweeps
+    alone: bool = False  # cost is measured: one seed at a time, trained for this alone
+
+
+@dataclass(frozen=True)
+class Item:
+    """One row; without a setting it cannot be run yet."""
+
+    name: str
+    label: str
+    setting: Setting | None
+    against: str = ""
+    needs: str = ""
+    published: Mapping[str, float] | None = None
+    pretrained: bool = False
+    sweep: SweepTable | None = None  # that it is part of
+    value: str = ""  # there
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A table or figure with all its rows."""
+
+    header: Header
+    items: tuple[Item, ...]
+
+    def item(self, name: str) -> Item:
+        """A row by name."""
+        for item in self.items:
+            if item.name == name:
+                return item
+        known = [item.name for item in self.items]
+        raise GradcastError(f"{self.header.id} has no row {name!r}{nearest(name, known)}")
+
+    def changed(self, settings: Mapping[str, Any], rows: Container[str]) -> "Experiment":
+        """The same with some keys changed in these rows."""
+        return replace(self, items=tuple(_with(item, settings) if item.name in rows else item for item in self.items))
+
+
+def _with(item: Item, changes: Mapping[str, Any]) -> Item:
+    if item.setting is None or not changes:
+        return item
+    try:
+        return replace(item, setting=_parsed(item.setting.model_dump(), [dict(changes)])[0])
+    except GradcastError as error:
+        raise GradcastError(f"the row {item.name!r} cannot be changed so: {str(error).partition(': ')[2]}") from None
+
+
+def names() -> list[str]:
+    """IDs of all experiments: tables first, then figures, in the order of their numbers."""
+    found = [entry.name.removesuffix(".toml") for entry in _folder().iterdir() if entry.name.endswith(".toml")]
+    return sorted(found, key=lambda name: ("ECF".index(name[0]), int(name[1:] or 0)))
+
+
+@cache
+def load(name: str) -> Experiment:
+    """An experiment by its ID, in any case."""
+    known = names()
+    if name.upper() not in known:
+        raise GradcastError(f"there is no table or figure {name!r}{nearest(name.upper(), known)}")
+    raw = tomllib.loads(_folder().joinpath(f"{name.upper()}.toml").read_text(encoding="utf-8"))
+    try:
+        return read(raw)
+    except (GradcastError, ValidationError) as error:
+        raise GradcastError(f"experiment {name}: {error}") from None
+
+
+def read(raw: Mapping[str, Any]) -> Experiment:
+    """An experiment from nested tables."""
+    rows, sweeps = raw.get("row", []), raw.get("sweep", [])
+    header = Header.model_validate({key: value for key, value in raw.items() if key not in (*TABLES, "row", "sweep")})
+    common = {table: raw[table] for table in TABLES if table in raw}
+    if header.like:
+        common = _setting(header.like).model_dump() | common
+    items = [_item(own, common) for own in rows]
+    for own in sweeps:
+        items += _sweep(SweepTable.model_validate(own), common, items)
+    for item in items:
+        if item.against and item.against not in {other.name for other in items}:
+            raise GradcastError(f"row {item.name!r} is compared with {item.against!r}, which is no row")
+    return Experiment(header, tuple(items))
+
+
+def _item(raw: Mapping[str, Any], common: Mapping[str, Any]) -> Item:
+    row = RowTable.model_validate({key: value for key, value in raw.items() if key not in TABLES})
+    setting = None
+    if not row.needs:
+        base = _setting(row.like).model_dump() if row.like else common
+        setting = _parsed(base, [{table: raw[table] for table in TABLES if table in raw}])[0]
+    return Item(row.name, row.label, setting, row.against, row.needs, row.published or None, row.pretrained)
+
+
+def _sweep(sweep: SweepTable, common: Mapping[str, Any], items: list[Item]) -> list[Item]:
+    table, key = sweep.key.split(".")
+    tables = common
+    if sweep.of:
+        own = {item.name: item.setting for item in items}
+        base = own[sweep.of] if sweep.of in own else _setting(sweep.of)
+        tables = {} if base is None else base.model_dump()
+    settings = _parsed(tables, [{table: {key: value}} for value in sweep.values])
+    published: list[Figures | None] = [*sweep.published] or [None] * len(sweep.values)
+    paired = sweep.against in {item.sweep.name for item in items if item.sweep}
+    return [
+        Item(f"{sweep.name}-{_word(value)}", f"{sweep.label} {_said(value)}", setting,
+             f"{sweep.against}-{_word(value)}" if paired else sweep.against,
+             published=figures, sweep=sweep, value=_word(value))
+        for value, setting, figures in zip(sweep.values, settings, published, strict=True)
+    ]  # fmt: skip
+
+
+def _setting(place: str) -> Setting:
+    """The setting of ``ID/row``."""
+    name, _, row = place.partition("/")
+    found = load(name).item(row).setting
+    if found is None:
+        raise GradcastError(f"{place} cannot be run yet, so nothing can be like it")
+    return found
+
+
+def _parsed(common: Mapping[str, Any], rows: list[dict[str, Any]]) -> list[Setting]:
+    named = [{"name": f"row-{index}"} | row for index, row in enumerate(rows)]
+    return [row.setting for row in parse({"name": "experiment", **common, "row": named}).rows]
+
+
+def _word(value: object) -> str:
+    """A value as part of a name."""
+    parts = value if isinstance(value, list) else [value]
+    return "-".join(f"{part:g}" if isinstance(part, float) else str(part).lower() for part in parts) or "linear"
+
+
+def _said(value: object) -> str:
+    """A value as part of a label."""
+    return _word(value).replace("-", ",") if isinstance(value, list) else _word(value)
+
+
+def _folder() -> Traversable:
+    return files("gradcast.reproduce").joinpath("tables")

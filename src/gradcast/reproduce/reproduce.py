@@ -1,0 +1,183 @@
+"""Trains what an experiment is missing, and hands over what there is."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, get_args
+
+from gradcast.devices import Arithmetic
+from gradcast.errors import Diverged, GradcastError
+from gradcast.reproduce.cells import Cell, digest
+from gradcast.reproduce.error_rates import with_errors
+from gradcast.reproduce.experiment import Experiment, Item, load
+from gradcast.reproduce.outcome import FAILED, Line, lines
+from gradcast.reproduce.trained import Trained, known, rows_of
+from gradcast.results.quick import QUICK_LOOK
+from gradcast.runs.prepared import Display, RowObserver
+from gradcast.specs import text as specfile
+from gradcast.specs.spec import Spec
+from gradcast.training.loop import Extent, Position
+
+QUICK_SEEDS = 2
+RESULT = "result.json"  # of a table
+DTYPE: Arithmetic = Spec.model_fields["dtype"].default
+
+
+@dataclass(frozen=True)
+class Request:
+    """Which experiment, how much of it, and where its cells lie."""
+
+    experiment: Experiment
+    seeds: list[int]
+    dtype: Arithmetic
+    out: Path
+    rows: list[str] = field(default_factory=list)  # none: all
+    quick: bool = False
+    settings: list[str] = field(default_factory=list)  # what the caller changed, but for the arithmetic
+    known: Mapping[str, Trained] = field(default_factory=dict)  # rows of a table saved before
+    unknown: list[str] = field(default_factory=list)  # its rows with other settings or seeds
+    beside: list[str] = field(default_factory=list)  # rows of the same table, run before: they stay in it
+
+    @property
+    def cells(self) -> Path:
+        """The folder of all trained settings; rows whose cost is measured are trained for that alone."""
+        return self.out / ("cells-alone" if self.experiment.header.alone else "cells")
+
+    @property
+    def folder(self) -> Path:
+        """Where table and figure go; what is no result never takes the place of one."""
+        parts = [self.experiment.header.id, *(["quick"] if self.quick else [])]
+        parts += [f"changed-{digest(sorted(self.settings))[:6]}"] if self.settings else []
+        return self.out / "-".join([*parts, *([] if self.dtype == DTYPE else [self.dtype])])
+
+    @property
+    def comparable(self) -> bool:
+        """Whether published figures are of the same settings."""
+        return not self.quick and not self.settings
+
+    def known_seeds(self, item: Item) -> set[int]:
+        """Those that need not be trained; none, if what was trained here saw other data."""
+        before = self.known.get(item.name)
+        if before is None or item.setting is None:
+            return set()
+        here = Cell(item.setting, self.dtype).data(self.cells)
+        return set(before.measures) if here in ("", before.data) else set()
+
+    def items(self) -> list[Item]:
+        """Rows to train: those asked for and those they are compared with, as far as they can be run."""
+        chosen = [self.experiment.item(name) for name in self.rows] or list(self.experiment.items)
+        bases = [self.experiment.item(item.against) for item in chosen if item.against]
+        wanted = {item.name for item in [*chosen, *bases] if item.setting is not None}
+        return [item for item in self.experiment.items if item.name in wanted]
+
+
+def request(
+    name: str,
+    *,
+    out: Path,
+    rows: Sequence[str] = (),
+    seeds: int | None = None,
+    quick: bool = False,
+    settings: Sequence[str] = (),
+    saved: Path | None = None,
+) -> Request:
+    """What was asked for, checked; ``settings`` change every row that is asked for, ``dtype`` the arithmetic.
+
+    ``saved`` is the file of such a table, whose seeds need not be trained again.
+    """
+    experiment = load(name)
+    count = seeds or (QUICK_SEEDS if quick else experiment.header.seeds)
+    changes: dict[str, Any] = {}
+    for setting in [*(experiment.header.quick if quick else ()), *settings]:
+        changes = specfile.assign(changes, setting)
+    dtype = changes.pop("dtype", DTYPE)
+    if dtype not in get_args(Arithmetic):
+        raise GradcastError(f"dtype = {dtype!r} is not valid; it must be {' or '.join(get_args(Arithmetic))}")
+    unknown = changes.keys() - specfile.TABLES
+    if unknown:
+        raise GradcastError(f"--set {min(unknown)!r} is not a setting of a row; use dtype or TABLE.KEY=VALUE")
+    for row in rows:
+        experiment.item(row)
+    own = [setting for setting in settings if not setting.startswith("dtype")]
+    asked = Request(experiment, list(range(count)), dtype, out, list(rows), quick, own)
+    handed = [] if saved is None else list(rows_of(saved))
+    beside = [*handed, *_saved(asked)]
+    changed = experiment.changed(changes, {item.name for item in asked.items()} | set(beside))
+    before = {} if saved is None else known(saved, changed, asked.seeds, dtype)
+    useless = [row for row in handed if row not in before]
+    return replace(asked, experiment=changed, known=before, unknown=useless, beside=beside)
+
+
+def _saved(wanted: Request) -> dict[str, Mapping[str, Any]]:
+    """Rows of the table that lies where this one will; none where it is not there, or damaged."""
+    try:
+        return rows_of(wanted.folder / RESULT)
+    except GradcastError:
+        return {}
+
+
+def train(wanted: Request, *, data: Path | None, device: str, display: Display | None) -> dict[str, str]:
+    """Every missing seed of every row; says of rows that diverged or could not be trained why."""
+    failed = {}
+    groups = [[seed] for seed in wanted.seeds] if wanted.experiment.header.alone else [wanted.seeds]
+    for item in wanted.items():
+        assert item.setting is not None
+        shown = None if display is None else Named(display, item.label)
+        try:
+            for seeds in groups * (2 if item.name in wanted.known else 1):  # these may turn out to be of other data
+                missing = [seed for seed in seeds if seed not in wanted.known_seeds(item)]
+                title = QUICK_LOOK if wanted.quick else ""
+                Cell(item.setting, wanted.dtype).train(missing, wanted.cells, data, device, shown, title)
+        except Diverged as error:
+            failed[item.name] = f"diverged: {error}"
+        except GradcastError as error:  # a pool that is not there; other rows may have theirs
+            failed[item.name] = f"{FAILED}: {error}"
+    return failed
+
+
+def outcome(wanted: Request, failed: dict[str, str]) -> list[Line]:
+    """All rows, with what is trained of them; other settings say nothing about published figures, or other rows."""
+    own = lines(wanted.experiment, wanted.seeds, wanted.dtype, wanted.cells, failed=failed, known=wanted.known)
+    found = with_errors(own)
+    if wanted.comparable:
+        return found
+    shown = {*wanted.rows, *wanted.beside, *wanted.known, *(item.name for item in wanted.items())}
+    return [replace(line, noise=None) for line in found if not wanted.rows or line.item.name in shown]
+
+
+def unsaved(wanted: Request, found: Sequence[Line]) -> list[str]:
+    """Rows of a table saved before with seeds that are neither among these nor in cells: saving would lose them."""
+    try:
+        rows = _saved(wanted).items()
+        before = [(name, str(row["trained"]["cell"]), set(map(int, row["trained"]["seeds"]))) for name, row in rows]
+    except (LookupError, TypeError, ValueError):  # nothing that could be lost
+        return []
+    here = {line.trained.cell: set(line.trained.measures) for line in found if line.trained is not None}
+    whole = {line.item.name: line.item.setting for line in found if not line.state.startswith(FAILED)}
+    lost = []
+    for name, cell, seeds in before:
+        setting = whole.get(name)  # what is damaged is not there
+        stored = set() if setting is None else Cell(setting, wanted.dtype).seeds(wanted.cells)
+        if not seeds <= here.get(cell, set()) | stored:
+            lost.append(name)
+    return lost
+
+
+@dataclass(frozen=True)
+class Named:
+    """A display that calls the only row of a cell by its name in the table."""
+
+    display: Display
+    label: str
+
+    @property
+    def track(self) -> Callable[..., Any]:
+        """As the display does."""
+        return self.display.track
+
+    def row(self, label: str, extent: Extent, groups: int = 1, start: Position | None = None) -> RowObserver:
+        """The row begins, under its own name."""
+        return self.display.row(self.label, extent, groups, start)
+
+    def skipped(self, label: str) -> None:
+        """Not worth a word: tables share rows all the time."""

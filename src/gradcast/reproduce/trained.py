@@ -1,0 +1,172 @@
+"""What there is of a row: its seeds, put together from where they were trained, or from a table saved before."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from gradcast.devices import Arithmetic
+from gradcast.errors import GradcastError, message_of
+from gradcast.reproduce.cells import ROW, Cell, content, digest
+from gradcast.reproduce.experiment import Experiment, Item
+from gradcast.results.measures import Measures
+from gradcast.results.result import errors
+from gradcast.runs.directory import RunDirectory
+from gradcast.runs.jsontext import parse_json
+
+# Measures as published tables give them: ACC in per cent, transfer divided by the number of tasks.
+MEASURES = {"acc": ("acc", 100.0), "bwt": ("bwt_ref", 1.0), "fwt": ("fwt_ref", 1.0)}
+COSTS = {  # keys of env.json
+    "milliseconds": "ms_per_labelled_image",
+    "growth": "ms_more_each_task",
+    "megabytes": "peak_gpu_memory_mb",
+}
+BEST = "best_error"
+
+
+@dataclass(frozen=True)
+class Trained:
+    """One row's seeds."""
+
+    measures: Mapping[int, Measures]  # seed by seed
+    cost: Mapping[str, Sequence[float]] = field(default_factory=dict)  # of runs of equally many seeds
+    origin: str = ""  # device, version, day and commit
+    cell: str = ""  # the name of what was trained
+    source: object = None  # digest of the labelled images: rows that share them are compared
+    data: str = ""  # of all that the seeds saw: seeds that share it are put together
+    scheduled: bool = False  # tables of many epochs a task divide transfer by one task less, and have none forward
+    best_errors: Mapping[int, float] = field(default_factory=dict)  # of all tests, in per cent, where labels are few
+
+    @property
+    def seeds(self) -> list[int]:
+        """In their order."""
+        return sorted(self.measures)
+
+    def values(self, name: str, seeds: Sequence[int] | None = None) -> list[float]:
+        """A measure of every seed, as published tables give it."""
+        own, scale = MEASURES[name]
+        own = own.removesuffix("_ref") if self.scheduled else own
+        return [scale * getattr(self.measures[seed], own) for seed in (self.seeds if seeds is None else seeds)]
+
+    def with_seeds_of(self, other: "Trained") -> "Trained":
+        """This, and the other's seeds that it lacks, if they are of the same setting and saw the same data."""
+        if (self.cell, self.data) != (other.cell, other.data) or not set(other.measures) - set(self.measures):
+            return self
+        return replace(
+            self,
+            measures={**other.measures, **self.measures},
+            cost={**other.cost, **self.cost},
+            origin=_origins([self.origin, other.origin]),
+            best_errors={**other.best_errors, **self.best_errors},
+        )
+
+    def as_dict(self) -> dict[str, object]:
+        """For JSON; ``known`` reads it back."""
+        best = {seed: {BEST: error} for seed, error in self.best_errors.items()}
+        seeds = {str(seed): self.measures[seed].as_dict() | best.get(seed, {}) for seed in self.seeds}
+        facts = {"cell": self.cell, "source": self.source, "data": self.data}
+        return {**facts, "cost": {name: list(values) for name, values in self.cost.items()}, "seeds": seeds}
+
+
+def trained(item: Item, seeds: Sequence[int], dtype: Arithmetic, out: Path) -> Trained | None:
+    """What was trained of a row here, of the seeds asked for; None where that is nothing."""
+    if item.setting is None:
+        return None
+    cell = Cell(item.setting, dtype)
+    found = cell.results(out)
+    kept = [seed for seed in seeds if seed in found]
+    if not kept:
+        return None
+    places = list({found[seed][0].path: found[seed][0] for seed in kept}.values())
+    each, origins = zip(*map(_environment, places), strict=True)
+    alike = [cost for cost, place in zip(each, places, strict=True) if _at_once(place) == _at_once(places[0])]
+    cost = {name: [own[name] for own in alike if name in own] for name in alike[0]}
+    facts = content(places[0])  # all of them saw the same
+    return Trained(
+        {seed: found[seed][1].measures[found[seed][1].seeds.index(seed)] for seed in kept},
+        cost,
+        _origins(origins),
+        cell.name,
+        facts["source"],
+        digest(facts),
+        item.setting.schedule is not None,
+        {} if item.setting.semi is None else {seed: _best_error(found[seed][0], seed) for seed in kept},
+    )
+
+
+def rows_of(file: Path) -> dict[str, Mapping[str, Any]]:
+    """The rows of a table saved before whose seeds it has."""
+    try:
+        content = parse_json(file.read_text(encoding="utf-8"))
+        if not isinstance(content, dict) or not isinstance(content.get("rows"), list):
+            raise ValueError("it holds no table")
+        rows = {str(row["name"]): row for row in content["rows"]}
+        return {name: row for name, row in rows.items() if row.get("trained")}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise _unreadable(file, error) from None
+
+
+def known(file: Path, experiment: Experiment, seeds: Sequence[int], dtype: Arithmetic) -> dict[str, Trained]:
+    """Rows of a table saved before that were trained with the settings of this one, and the seeds asked for."""
+    if experiment.header.alone:
+        raise GradcastError(f"{experiment.header.id} tells costs, which belong to one machine; leave --known out")
+    try:
+        rows = {row["trained"]["cell"]: row for row in rows_of(file).values()}  # several rows may be of one cell
+        cells = [(item, Cell(item.setting, dtype).name) for item in experiment.items if item.setting is not None]
+        found = {item.name: _read(rows[cell], item, seeds) for item, cell in cells if cell in rows}
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise _unreadable(file, error) from None
+    if not any(row.measures for row in found.values()):
+        raise GradcastError(
+            f"{file} has no seeds of {experiment.header.id} with these settings and dtype {dtype}; "
+            "repeat the options it was made with, if it is of the same table (files of earlier versions have no seeds)"
+        )
+    return {name: row for name, row in found.items() if row.measures}
+
+
+def _unreadable(file: Path, error: Exception) -> GradcastError:
+    return GradcastError(
+        f"{file} cannot be read ({message_of(error)}); give the result.json of a table that gradcast reproduce saved"
+    )
+
+
+def _read(row: Mapping[str, Any], item: Item, wanted: Sequence[int]) -> Trained:
+    facts, names = row["trained"], Measures.__dataclass_fields__
+    seeds = {int(seed): own for seed, own in facts["seeds"].items() if int(seed) in wanted}
+    return Trained(
+        {seed: Measures(**{name: float(own[name]) for name in names}) for seed, own in seeds.items()},
+        {name: [float(value) for value in values] for name, values in facts["cost"].items()},
+        str(row["origin"]),
+        facts["cell"],
+        facts["source"],
+        facts["data"],
+        item.setting is not None and item.setting.schedule is not None,
+        {seed: float(own[BEST]) for seed, own in seeds.items() if BEST in own},
+    )
+
+
+def _origins(each: Sequence[str]) -> str:
+    return "; ".join(dict.fromkeys(part for origin in each for part in origin.split("; ")))
+
+
+def _at_once(place: RunDirectory) -> int:
+    """Seeds that trained together share the cost."""
+    return len(place.spec.seeds)
+
+
+def _best_error(place: RunDirectory, seed: int) -> float:
+    return errors(place.metrics(ROW, seed), place.accuracy(ROW, seed))[BEST]
+
+
+def _environment(place: RunDirectory) -> tuple[dict[str, float], str]:
+    """What a row cost, and where it comes from."""
+    file = place.path / ROW / "env.json"
+    try:
+        facts = parse_json(file.read_text(encoding="utf-8"))
+        time, commit = facts["time"], facts.get("commit")
+        day, version = str(time["started"])[:10], facts["versions"]["torch"]
+        device = facts["device"]
+        cost = {name: float(time[key]) for name, key in COSTS.items() if time.get(key) is not None}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise GradcastError(f"{file} cannot be read ({message_of(error)}); delete {place.path} and run again") from None
+    return cost, f"{device}, torch {version}, {day}" + (f", commit {commit}" if commit else "")

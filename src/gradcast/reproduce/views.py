@@ -1,0 +1,154 @@
+"""A table's rows as run directories, which reports, comparisons and the live view take like any other.
+
+Beside a table lies a folder for each row that others are compared with, say ``reproduced/E1/gem``: a specification of
+that row and of those, and links to where their seeds lie in the cells. Rows that share other seeds with it have another
+folder, say ``reproduced/E1/gem-3-seeds``.
+"""
+
+import fcntl
+import os
+import re
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gradcast.reproduce.cells import ROW, Cell
+from gradcast.reproduce.experiment import Item
+from gradcast.reproduce.outcome import Line
+from gradcast.reproduce.reproduce import Request
+from gradcast.reproduce.show_table import heading
+from gradcast.runs.directory import RunDirectory, to_json, write_text
+from gradcast.specs.spec import Row, Spec
+from gradcast.specs.text import dump
+
+Slots = Mapping[int, RunDirectory]  # where each seed lies
+Rows = Mapping[str, tuple[Item, Slots]]  # by name
+
+
+def lay_out(wanted: Request, found: Sequence[Line]) -> list[Path]:
+    """Make or renew those folders, of what was trained here; a row that is compared with none has its own."""
+    wanted.folder.mkdir(parents=True, exist_ok=True)
+    with open(wanted.folder / ".lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # several processes may train rows of one table: the last one sees all
+        return _lay_out(wanted, found)
+
+
+def _lay_out(wanted: Request, found: Sequence[Line]) -> list[Path]:
+    rows = {line.item.name: (line.item, _places(wanted, line.item)) for line in found}
+    trained = {name: own for name, own in rows.items() if own[1]}
+    bases = {item.against for item in wanted.experiment.items}
+    made = [_run(wanted, {name: trained[name] for name in group.names}, group) for group in _groups(trained, bases)]
+    for old in {file.parent for file in wanted.folder.glob("*/spec.toml")} - set(made):
+        _remove(old)
+    return made
+
+
+def plain(name: str) -> str:
+    """As rows of a specification may be called: a value in a name may have a point."""
+    return re.sub(r"[^a-z0-9_-]+", "_", name.lower())
+
+
+def _places(wanted: Request, item: Item) -> Slots:
+    places = {} if item.setting is None else Cell(item.setting, wanted.dtype).places(wanted.cells)
+    return {seed: places[seed] for seed in wanted.seeds if seed in places}
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rows that are shown together, the base first, and the seeds that all of them have."""
+
+    folder: str
+    names: list[str]
+    seeds: tuple[int, ...]
+
+
+def _groups(trained: Rows, bases: Container[str]) -> list[Group]:
+    """The largest group of a base has its name.
+
+    Rows that are all shown under other names already are left out, which are those of ``bases`` if there is a choice.
+    """
+    groups: dict[tuple[str, tuple[int, ...]], list[str]] = {}
+    for name, (item, places) in trained.items():
+        base = trained.get(item.against)
+        common = () if base is None else tuple(seed for seed in base[1] if seed in places)
+        groups.setdefault((item.against, common) if common else (name, tuple(places)), []).append(name)
+    found = [([base, *(name for name in names if name != base)], seeds) for (base, seeds), names in groups.items()]
+    kept: list[Group] = []
+    seen: list[set[Path]] = []
+    for names, seeds in sorted(found, key=lambda own: (len(own[0]), own[0][0] in bases), reverse=True):
+        own = [_paths(trained[name][1]) for name in names]
+        if not all(paths in seen for paths in own):
+            folder = plain(names[0])
+            taken = folder in [group.folder for group in kept]
+            kept.append(Group(f"{folder}-{_counted(seeds)}" if taken else folder, names, seeds))
+            seen += own
+    return kept
+
+
+def _counted(seeds: tuple[int, ...]) -> str:
+    count = len(seeds)
+    return f"{count}-seeds" if seeds == tuple(range(count)) else f"seeds-{'-'.join(map(str, seeds))}"
+
+
+def _run(wanted: Request, rows: Rows, group: Group) -> Path:
+    folder, seeds = wanted.folder / group.folder, list(group.seeds)
+    _remove_rows(_linked(folder) - {folder / plain(name) for name in rows})  # which are in another folder by now
+    for name, (_, places) in rows.items():
+        _link(folder / plain(name), {seed: places[seed] for seed in seeds})
+    items = [(item, item.setting) for item, _ in rows.values() if item.setting is not None]
+    made = [Row(name=plain(item.name), label=item.label, setting=setting) for item, setting in items]
+    title = heading(wanted, len(seeds))
+    spec = Spec(name=group.folder, title=title, seeds=seeds, dtype=wanted.dtype, rows=made)
+    write_text(folder / "spec.toml", dump(spec))
+    return folder
+
+
+def _link(row: Path, places: Slots) -> None:
+    """The row's seeds, and what was said of them; the times of several trainings are not those of one."""
+    row.mkdir(parents=True, exist_ok=True)
+    _clear(row)
+    for seed, place in places.items():
+        _point(row / f"seed-{seed}", place.seed(ROW, seed))
+    first = next(iter(places.values()))
+    _point(row / "stream.json", first.path / ROW / "stream.json")
+    if len(_paths(places)) == 1:
+        _point(row / "env.json", first.path / ROW / "env.json")
+    else:
+        trained = {str(seed): place.path.name for seed, place in places.items()}
+        write_text(row / "env.json", to_json({"time": {}, "trained": trained}))
+
+
+def _remove(folder: Path) -> None:
+    """What was laid out there; whatever else somebody put there stays."""
+    rows = _linked(folder)
+    _remove_rows(rows)
+    if rows:
+        (folder / "spec.toml").unlink()
+    if not any(folder.iterdir()):
+        folder.rmdir()
+
+
+def _linked(folder: Path) -> set[Path]:
+    """Rows that were laid out there."""
+    return {link.parent for link in folder.glob("*/seed-*") if link.is_symlink()}
+
+
+def _remove_rows(rows: Iterable[Path]) -> None:
+    for row in rows:
+        _clear(row)
+        if not any(row.iterdir()):
+            row.rmdir()
+
+
+def _clear(row: Path) -> None:
+    for entry in row.iterdir():
+        if entry.is_symlink() or entry.name == "env.json":
+            entry.unlink()
+
+
+def _point(link: Path, file: Path) -> None:
+    link.symlink_to(os.path.relpath(file.resolve(), link.parent.resolve()))
+
+
+def _paths(places: Slots) -> set[Path]:
+    return {place.path for place in places.values()}

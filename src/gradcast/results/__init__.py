@@ -1,0 +1,1 @@
+"""Results: measures, statistics and reports, read from run directories."""

@@ -1,0 +1,49 @@
+"""Files beside a row's numbers, which stand without them: what they hold, or a sentence about what is wrong."""
+
+from pathlib import Path
+
+from gradcast.errors import GradcastError
+from gradcast.results.feature_map import FeatureMap, read_portrait
+from gradcast.runs.directory import RunDirectory, damaged
+from gradcast.runs.jsontext import parse_json
+from gradcast.specs.spec import Row, Spec
+
+
+def follow_links(directory: RunDirectory, spec: Spec, row: Row) -> None:
+    """Beside a table lie links to its cells; a copy of them alone leads nowhere."""
+    for place in (directory.seed(row.name, seed) for seed in spec.seeds):
+        if place.is_symlink() and not place.exists():
+            raise GradcastError(
+                f"{place} is a link to {place.readlink()}, where nothing is; copy the folder of cells along, "
+                "or hand over the table's result.json (gradcast reproduce --known)"
+            )
+
+
+def stream(directory: RunDirectory, row: str) -> str:
+    """What is wrong with the file that says which data the row saw."""
+    try:
+        directory.drawn(row)
+    except GradcastError as error:
+        return f"Which data a row saw is not known: {error}"
+    return ""
+
+
+def portrait(directory: RunDirectory, row: str, seed: int) -> tuple[FeatureMap | None, str]:
+    """The portrait, and what is wrong with it."""
+    try:
+        return read_portrait(directory, row, seed), ""
+    except GradcastError as error:
+        return None, f"A picture of features is missing: {error}"
+
+
+def environment(file: Path) -> tuple[str, dict[str, object], str]:
+    """The file as text, its times, and what is wrong with it; a row's numbers stand without it."""
+    try:
+        text = file.read_text(encoding="utf-8")
+        facts = parse_json(text)
+        time = facts.get("time") if isinstance(facts, dict) else None
+        if not isinstance(time, dict):
+            raise ValueError("it has no times")
+    except (OSError, ValueError) as error:
+        return "", {}, f"Cost and environment of a row are missing: {damaged(file, error, file.parent)}"
+    return text, time, ""

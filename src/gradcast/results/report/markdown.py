@@ -1,0 +1,116 @@
+"""The report of a run in Markdown: the verdict first, then the numbers behind it."""
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from gradcast.results.advice import advice
+from gradcast.results.feature_map import read_portrait
+from gradcast.results.figures import accuracy_matrices, signal_courses
+from gradcast.results.figures.feature_maps import feature_panels, said
+from gradcast.results.figures.style import save_png, stamp
+from gradcast.results.quick import mark
+from gradcast.results.report.words import DIVISOR, SELECTED, diagnosed, headline, measured, number, verdicts
+from gradcast.results.result import RowResult
+from gradcast.runs.directory import RunDirectory, write_text
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def write_report(directory: RunDirectory, results: Sequence[RowResult]) -> None:
+    """report.md and its pictures."""
+    spec, few = directory.spec, results[0].tests is not None
+    pictures = _pictures(results)
+    for name, _, figure in pictures:
+        stamp(figure, mark(spec))
+        save_png(figure, directory.path / name)
+    features = _features(directory, results)
+    advised = advice(spec, results)
+    lines = [
+        f"# {spec.name}",
+        "",
+        harmless(headline(spec)),
+        "",
+        "## Verdict",
+        "",
+        *[f"- {harmless(sentence)}" for sentence in (*verdicts(results), *filter(None, [advised]))],
+        "",
+        "## Results",
+        "",
+        *_table(["", *measured(results[0])], [[r.label, *_cells(r)] for r in results]),
+        "",
+        SELECTED if few else DIVISOR,
+        "",
+        f"## Paired differences in {results[0].compared}",
+        "",
+        *_differences(results),
+        "",
+        f"## What {'unlabelled images' if few else 'the signal'} did",
+        "",
+        *_diagnostics(results),
+        "",
+        *(line for name, words, _ in pictures for line in (f"![{words}]({name})", "")),
+        *features,
+    ]
+    write_text(directory.path / "report.md", "\n".join(lines))
+
+
+def _features(directory: RunDirectory, results: Sequence[RowResult]) -> list[str]:
+    """Words on features and their picture, where rows have two kinds of them."""
+    found = [(own.label, read_portrait(directory, own.name, own.seeds[0])) for own in results]
+    seen = [(label, portrait) for label, portrait in found if portrait is not None]
+    if not seen:
+        return []
+    figure = feature_panels(seen)
+    stamp(figure, mark(directory.spec))
+    save_png(figure, directory.path / "features.png")
+    rows = [[label, said(own, own.shared), said(own, own.private)] for label, own in seen]
+    table = _table(["linear probe on test images", "shared features", "private features"], rows)
+    picture = "![Features of the first seed on two principal components](features.png)"
+    return ["## PreparedRun and private features", "", *table, "", picture, ""]
+
+
+def _pictures(results: Sequence[RowResult]) -> list[tuple[str, str, "Figure"]]:
+    """Names of files, what they show in words, and figures; a single task has no matrix worth a look."""
+    courses, few = signal_courses(results), results[0].tests is not None
+    name, words = ("course.png", "test by test") if few else ("signal.png", "task by task")
+    drawn = [] if courses is None else [(name, f"What happened, {words}", courses)]
+    if few:
+        return drawn
+    matrices = "Mean accuracy on each task after each task"
+    return [*drawn, ("accuracy-matrix.png", matrices, accuracy_matrices(results))]
+
+
+def _cells(result: RowResult) -> list[str]:
+    return [number(*own) for own in measured(result).values()]
+
+
+def _differences(results: Sequence[RowResult]) -> list[str]:
+    rows = []
+    for result in results:
+        if result.paired is not None:
+            found = result.paired
+            rows.append(
+                [result.label, number(found.difference, digits=2), f"{found.t_test:.3f}", f"{found.wilcoxon:.3f}"]
+            )
+    if not rows:
+        return ["One row, nothing to compare."]
+    several = ["", "p-values are not corrected; verdicts are, for their number (Holm)."] if len(rows) > 1 else []
+    return [*_table(["", "points", "p (paired t)", "p (Wilcoxon)"], rows), *several]
+
+
+def _diagnostics(results: Sequence[RowResult]) -> list[str]:
+    found = diagnosed(results)
+    rows = [[name, *("" if value is None else f"{value:.3g}" for value in found[name])] for name in found]
+    return _table(["mean over seeds", *(result.label for result in results)], rows)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    lines = [list(map(harmless, cells)) for cells in (head, *rows)]
+    return [f"| {' | '.join(cells)} |" for cells in (lines[0], ["---"] * len(head), *lines[1:])]
+
+
+def harmless(text: str) -> str:
+    """Somebody's words as they are, on one line: no markup, no picture from elsewhere."""
+    return re.sub(r"([\\`*\[\]<>&|])", r"\\\1", " ".join(text.split()))

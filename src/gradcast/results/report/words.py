@@ -1,0 +1,97 @@
+"""Results in words and numbers, the same in every report."""
+
+from collections.abc import Sequence
+
+from gradcast.results.result import IN_PER_CENT, RowResult
+from gradcast.results.statistics import Interval
+from gradcast.specs.spec import Setting, Spec
+
+# Name, heading and scale of every measure that is shown.
+MEASURES = [
+    ("acc", "ACC (%)", 100.0),
+    ("bwt", "BWT", 1.0),
+    ("fwt", "FWT", 1.0),
+    ("learning_accuracy", "learning accuracy (%)", 100.0),
+    ("forgetting", "forgetting", 1.0),
+]
+ERRORS = {"last_error": "last error (%)", "best_error": "best error (%)"}  # the same where labels are few
+# What the signals did, in the words of the pictures.
+DIAGNOSTICS = {
+    "training_loss": "training loss",
+    "projection_rate": "share of steps whose gradient was projected",
+    "tau": "tau, the length of labelled logit gradients",
+    "fitness_gain": "what a step along h's predictions takes from the loss",
+    "cosine": "cosine to the true logit gradient",
+    "cosine_last_tenth": "the same in the last tenth",
+    "label_accuracy": "accuracy of pseudo labels",
+    "pseudo_accuracy_last_tenth": "unlabelled images labelled rightly, in the last tenth",
+    "label_movement": "how far meta-gradient moves labels",
+    "signal_loss": "the signal's own loss",
+    "agreement": "cosine to the labelled gradient",
+    "memory_agreement": "share of memories not opposed",
+    "pseudo_ratio_median": "length beside the labelled gradient, median",
+    "learner_movement": "how far h has moved at the end, of its own length",
+    "skipped_steps": "steps undone, in all",
+    "unlabelled_images": "unlabelled images, in all",
+}
+ACCURACIES = (*IN_PER_CENT, "pseudo_accuracy_last_tenth")  # shares in files, per cent in reports
+DIVISOR = "BWT and FWT divide by T - 1, as defined; result.json also has them divided by T, as published."
+
+SELECTED = (
+    "The best error is the lowest of all tests while training, chosen on the test images as published figures are; "
+    "the last one is not chosen, and it is the one that is compared."
+)
+UNEQUAL = "not compared, their streams differ"
+
+
+def measured(result: RowResult) -> dict[str, tuple[Interval, float, int | None]]:
+    """Every measure that is shown, by its heading, with its scale and digits."""
+    if result.tests is not None:
+        return {title: (result.diagnostics[name], 1.0, 2) for name, title in ERRORS.items()}
+    return {title: (result.over_seeds(name), scale, None) for name, title, scale in MEASURES}
+
+
+def diagnosed(results: Sequence[RowResult]) -> dict[str, list[float | None]]:
+    """What the signals did, by name: the mean of every row, None where it has no such number."""
+    known = dict.fromkeys(name for own in results for name in own.diagnostics)
+    found: dict[str, list[float | None]] = {}
+    for name in (name for name in known if name not in ERRORS):  # those are results
+        scale, unit = (100, " (%)") if name in ACCURACIES else (1, "")
+        values = [own.diagnostics.get(name) for own in results]
+        found[DIAGNOSTICS[name] + unit] = [None if own is None else scale * own.mean for own in values]
+    return found
+
+
+def headline(spec: Spec) -> str:
+    """What was run, in a sentence or two."""
+    seeds = counted(len(spec.seeds), "paired seed")
+    images = trained_on(spec.rows[0].setting)
+    return f"{spec.title or spec.name}. {images}, {seeds}, mean ± 95 % confidence interval."
+
+
+def trained_on(setting: Setting) -> str:
+    """Which images, in a few words."""
+    stream, semi = setting.stream, setting.semi
+    if semi is not None:
+        return f"{stream.source} with {semi.labels:,} labels, {semi.steps:,} steps"
+    return f"{stream.tasks} {stream.scenario} tasks of {stream.source}"
+
+
+def verdicts(results: Sequence[RowResult]) -> list[str]:
+    """One sentence a comparison with the first row, and one for what a signal adds where that row lacks more."""
+    base, *others = results
+    sentences = [f"{r.label} against {base.label}: {r.paired.verdict if r.paired else UNEQUAL}" for r in others]
+    sentences += [f"{r.label} against {r.added.label}: {r.added.paired.verdict}" for r in others if r.added is not None]
+    return sentences or ["one row, nothing to compare it with"]
+
+
+def number(value: Interval, scale: float = 1.0, digits: int | None = None) -> str:
+    """Mean ± half of the interval; no interval with one seed."""
+    places = digits if digits is not None else (2 if scale == 100 else 4)
+    mean = f"{scale * value.mean:.{places}f}"
+    return mean if value.seeds < 2 else f"{mean} ± {scale * value.half:.{places}f}"
+
+
+def counted(count: int, what: str) -> str:
+    """A count with its noun: 1 row, 2 rows."""
+    return f"{count} {what}{'' if count == 1 else 's'}"

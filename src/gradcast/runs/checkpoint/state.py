@@ -1,0 +1,121 @@
+"""What objects remember, as tensors and JSON, and back into objects of the same making.
+
+A class whose attributes change while training names them in ``checkpointed``. Nothing else is looked at, no code is
+stored, and reading a state makes no object but tensors, arrays, numbers, strings and containers of these.
+"""
+
+from collections.abc import Callable, Mapping
+from itertools import zip_longest
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+Json = Any  # what the json module reads and writes
+
+
+@runtime_checkable
+class Checkpointed(Protocol):
+    """Something with attributes that change; an attribute may be a property that is set as a whole."""
+
+    checkpointed: ClassVar[tuple[str, ...]]
+
+
+def pack(value: object, tensors: dict[str, Tensor], path: str = "") -> Json:
+    """JSON that describes the value; copies of its tensors, on the host, go to ``tensors`` under dotted paths."""
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case Checkpointed():
+            return {"object": {name: pack(getattr(value, name), tensors, f"{path}.{name}") for name in value.checkpointed}}
+        case Tensor():
+            tensors[path] = value.detach().to("cpu", copy=True).contiguous()
+            return {"tensor": path}
+        case np.ndarray():
+            tensors[path] = torch.from_numpy(value.copy())
+            return {"array": path}
+        case np.random.Generator():
+            return {"numpy": value.bit_generator.state}
+        case torch.Generator():
+            tensors[path] = value.get_state()
+            return {"torch": path}
+        case list() | tuple():
+            entries = [pack(entry, tensors, f"{path}.{index}") for index, entry in enumerate(value)]
+            return {"list" if isinstance(value, list) else "tuple": entries}
+        case dict():
+            return {"dict": [[key, pack(entry, tensors, f"{path}.{key}")] for key, entry in value.items()]}
+        case Optimizer() | nn.Module():
+            return {"state_dict": pack(value.state_dict(), tensors, path)}
+    raise TypeError(f"{path} is a {type(value).__name__}, which no checkpoint can hold")
+
+
+def restore(old: object, packed: Json, tensors: Mapping[str, Tensor], device: torch.device) -> object:
+    """The packed value: ``old`` itself, changed in place, where it can be; a new one where it cannot.
+
+    A tensor of the right shape keeps its place in memory. One that was not there yet is made on ``device``.
+    """
+
+    def inside(before: object, entry: Json) -> object:
+        return restore(before, entry, tensors, device)
+
+    match packed:
+        case {"object": dict(attributes)}:
+            return _object(old, attributes, inside)
+        case {"tensor": str(path)}:
+            return _tensor(old, tensors[path], device)
+        case {"array": str(path)}:
+            return tensors[path].numpy().copy()
+        case {"numpy": _} | {"torch": _}:
+            return _generator(old, packed, tensors)
+        case {"list": list(entries)} | {"tuple": list(entries)}:
+            known = list(old) if isinstance(old, list | tuple) else []
+            found = [inside(*pair) for pair in zip_longest(known[: len(entries)], entries)]
+            return tuple(found) if "tuple" in packed else found
+        case {"dict": list(pairs)}:
+            known_at = old if isinstance(old, dict) else {}
+            return {key: inside(known_at.get(key), entry) for key, entry in pairs}
+        case {"state_dict": entries}:
+            return _state_dict(old, inside(None, entries), device)
+    return packed  # a number, a word, None
+
+
+def _object(old: object, attributes: Mapping[str, Json], inside: Callable[[object, Json], object]) -> object:
+    """In the order of ``checkpointed``: what follows the weights comes after them."""
+    for name, entry in attributes.items():
+        before = getattr(old, name)
+        after = inside(before, entry)
+        if after is not before:
+            setattr(old, name, after)
+    return old
+
+
+def _generator(old: object, packed: Mapping[str, Json], tensors: Mapping[str, Tensor]) -> object:
+    """Nobody else's generator is made, only states are set."""
+    if isinstance(old, np.random.Generator):
+        old.bit_generator.state = packed["numpy"]
+    elif isinstance(old, torch.Generator):
+        old.set_state(tensors[packed["torch"]].clone())
+    else:
+        raise TypeError(f"a random state for a {type(old).__name__}")
+    return old
+
+
+def _tensor(old: object, new: Tensor, device: torch.device) -> Tensor:
+    if isinstance(old, Tensor) and old.shape == new.shape and old.dtype == new.dtype:
+        with torch.no_grad():
+            return old.copy_(new)
+    return new.to(device, copy=True)  # a copy is aligned as the original was: products round alike
+
+
+def _state_dict(old: object, state: object, device: torch.device) -> object:
+    """Networks copy in place, optimizers take what they are given."""
+    if isinstance(old, Optimizer) and isinstance(state, dict):
+        for group in state["param_groups"]:
+            if "capturable" in group:  # where counters live, which may be another device than at the time of writing
+                group["capturable"] = device.type == "cuda"
+        old.load_state_dict(state)
+    elif isinstance(old, nn.Module) and isinstance(state, dict):
+        old.load_state_dict(state)
+    return old

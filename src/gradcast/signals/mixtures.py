@@ -1,0 +1,54 @@
+"""Mixtures of labelled and unlabelled images, and of their labels."""
+
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from gradcast.devices import to_device
+from gradcast.randomness import numpy_generator
+
+
+class Shares:
+    """Proportions from Beta(``beta``, ``beta``), one a pair and step, from each seed's own numbers."""
+
+    checkpointed: ClassVar[tuple[str, ...]] = ("generators",)
+
+    def __init__(self, beta: float, seeds: Sequence[int]) -> None:
+        self.beta = beta
+        self.generators = [numpy_generator(seed, "mix-up") for seed in seeds]
+        self.values: Float[Tensor, "r b"] | None = None  # of the labelled images; keeps its place in memory
+
+    def draw(self, replicas: Iterable[int], pairs: int, like: Tensor) -> None:
+        """On the host, for these replicas; the others take no random number, as if they were alone."""
+        drawn = torch.zeros(len(self.generators), pairs, dtype=like.dtype)
+        for replica in replicas:
+            drawn[replica] = torch.from_numpy(self.generators[replica].beta(self.beta, self.beta, pairs))
+        shares = to_device(drawn, like.device)
+        self.values = shares if self.values is None else self.values.copy_(shares)
+
+
+def mix(
+    one: Float[Tensor, "r b *shape"], other: Float[Tensor, "r b *shape"], shares: Float[Tensor, "r b"]
+) -> Float[Tensor, "r b *shape"]:
+    """``share`` of one and the rest of the other, pair by pair."""
+    shares = shares.view(*shares.shape, *[1] * (one.dim() - 2))
+    return shares * one + (1 - shares) * other
+
+
+def mix_labels(
+    y: Int[Tensor, "r b"], label: Float[Tensor, "r b c"], shares: Float[Tensor, "r b"]
+) -> Float[Tensor, "r b c"]:
+    """The same of labels, one of which is a class."""
+    return mix(torch.zeros_like(label).scatter_(-1, y.unsqueeze(-1), 1.0), label, shares)
+
+
+def divergence(
+    z: Float[Tensor, "*r b c"], label: Float[Tensor, "*r b c"]
+) -> tuple[Float[Tensor, "*r"], Float[Tensor, "*r b c"]]:
+    """``KL(label || softmax(z))``, mean over images, and its gradient; 0 log 0 is 0."""
+    logs = z.log_softmax(-1)
+    loss = (torch.xlogy(label, label) - label * logs).sum(-1).mean(-1)
+    return loss, (logs.exp() * label.sum(-1, keepdim=True) - label) / z.shape[-2]

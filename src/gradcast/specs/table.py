@@ -1,0 +1,36 @@
+"""What all tables of a specification have in common."""
+
+from collections.abc import Callable
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field, model_serializer
+
+Positive = Annotated[int, Field(ge=1)]
+Natural = Annotated[int, Field(ge=0)]
+Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Probability = Annotated[float, Field(ge=0, le=1)]
+Share = Annotated[float, Field(gt=0, le=1)]
+Momentum = Annotated[float, Field(ge=0, lt=1)]
+# A line that people read: no line breaks, nothing that steers a terminal or turns the direction of writing.
+Words = Annotated[str, Field(pattern=r"^[^\p{Cc}\x{2028}-\x{202e}\x{2066}-\x{2069}]*$")]
+Place = Annotated[str, Field(pattern=r"^[^\x00]*$")]  # of a file or folder
+
+
+class Table(BaseModel):
+    """A table: frozen, no unknown keys, no conversion of types (``tasks = true`` is a mistake).
+
+    A run is known by what its specification says. Keys that came later are ``omitted_defaults`` where they have their default: so
+    runs that know nothing of them are found again.
+    """
+
+    omitted_defaults: ClassVar[tuple[str, ...]] = ()
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, validate_default=True)
+
+    @model_serializer(mode="wrap")
+    def _said(self, handler: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+        said = handler(self)
+        for key in self.omitted_defaults:
+            if getattr(self, key) == type(self).model_fields[key].default:
+                said.pop(key, None)
+        return said

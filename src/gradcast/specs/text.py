@@ -1,0 +1,256 @@
+"""Specifications as text: TOML files, presets, ``--set key=value``, and errors a person can act on."""
+
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from gradcast.epochs.schedule import Schedule
+from gradcast.errors import GradcastError
+from gradcast.semi.table import SemiSpec
+from gradcast.specs.spec import CHOICES, LONGEST_NAME, Row, Setting, Spec, describe
+from gradcast.specs.table import Table
+
+Raw = dict[str, Any]
+DEFAULT_NAMES = {"model": "mlp", "learner": "gem", "signal": "none", "pool": "patches"}
+HEADER = [key for key in Spec.model_fields if key != "rows"]
+TABLES = list(Setting.model_fields)
+PLACES = (("stream", "path"), ("pool", "path"), ("model", "weights"))  # keys that name files or folders
+
+
+def presets() -> dict[str, str]:
+    """Every preset with its title."""
+    found = sorted(files("gradcast.specs").joinpath("presets").iterdir(), key=lambda entry: entry.name)
+    texts = {
+        entry.name.removesuffix(".toml"): entry.read_text(encoding="utf-8")
+        for entry in found
+        if entry.name.endswith(".toml")
+    }
+    return {name: tomllib.loads(text)["title"] for name, text in texts.items()}
+
+
+def load(name: str, settings: Iterable[str] = ()) -> Spec:
+    """A preset by name or a TOML file by path, with ``key=value`` settings applied on top."""
+    path = Path(name)
+    if path.suffix == ".toml" or path.is_file():
+        text = _read(path)
+    elif name in presets():
+        text = files("gradcast.specs").joinpath("presets", f"{name}.toml").read_text(encoding="utf-8")
+    else:
+        raise GradcastError(f"there is no preset or file {name!r}{nearest(name, presets())}")
+    try:
+        raw = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise GradcastError(f"{name} is not valid TOML: {error}") from None
+    raw.setdefault("name", re.sub(r"[^a-z0-9_-]+", "-", path.stem.lower()).strip("-_")[:LONGEST_NAME] or "run")
+    _check_places(raw, name)
+    for setting in settings:
+        raw = assign(raw, setting)
+    return parse(raw)
+
+
+def _check_places(raw: Raw, file: str) -> None:
+    """A file may come from anybody: the places it names are absolute or within the folders where data are looked up."""
+    for owner in (raw, *_rows(raw)):
+        for table, key in PLACES:
+            place = owner[table].get(key) if isinstance(owner.get(table), dict) else None
+            if isinstance(place, str) and ".." in Path(place).parts:
+                raise GradcastError(
+                    f"{table}.{key} = {place!r} in {file} climbs out of its folder; write the whole path, or give it "
+                    f"yourself: --set {table}.{key}=PATH"
+                )
+
+
+def parse(raw: Mapping[str, Any]) -> Spec:
+    """A specification from nested tables: common ones on top, and a list ``row`` of what differs."""
+    for key in raw:
+        if key not in (*HEADER, *TABLES, "row"):
+            raise GradcastError(f"unknown key {key!r}{nearest(key, [*HEADER, *TABLES, 'row'])}")
+    rows = _rows(raw) or [{"name": "run"}]
+    common = _merge({table: {"name": name} for table, name in DEFAULT_NAMES.items()}, _tables(raw))
+    try:
+        Setting.model_validate(common)  # a mistake there belongs to no row
+    except ValidationError as error:
+        raise GradcastError(_explain(_first(error))) from None
+    parsed = [_row(row, index, common) for index, row in enumerate(rows)]
+    try:
+        return Spec.model_validate({key: raw[key] for key in HEADER if key in raw} | {"rows": parsed})
+    except ValidationError as error:
+        raise GradcastError(_explain(_first(error))) from None
+
+
+def dump(spec: Spec) -> str:
+    """TOML that parses back to the same specification: the first row's tables, then what differs in the others."""
+    lines = [f"{key} = {_value(getattr(spec, key))}" for key in HEADER]
+    first = spec.rows[0].setting
+    for table, content in first.model_dump().items():
+        lines += ["", f"[{table}]", *(f"{key} = {_value(value)}" for key, value in content.items())]
+    for row in spec.rows:
+        lines += ["", "[[row]]", f"name = {_value(row.name)}", f"label = {_value(row.label)}"]
+        for table, content in row.setting.model_dump().items():
+            common, own = dict(getattr(first, table)), dict(getattr(row.setting, table))
+            renamed = own.get("name") != common.get("name")
+            changed = [key for key in own if (renamed and key in content) or own[key] != common.get(key, own[key])]
+            lines += [f"{table}.{key} = {_value(own[key])}" for key in changed]
+    return "\n".join(lines) + "\n"
+
+
+def override(spec: Spec, change: Raw) -> Spec:
+    """The same specification with some keys of some tables changed in every row."""
+    settings = [Setting.model_validate(_merge(row.setting.model_dump(), change)) for row in spec.rows]
+    rows = [row.model_copy(update={"setting": own}) for row, own in zip(spec.rows, settings, strict=True)]
+    return spec.model_copy(update={"rows": rows})
+
+
+def _row(raw: Raw, index: int, common: Raw) -> Row:
+    for key in raw:
+        if key not in ("name", "label", *TABLES):
+            raise GradcastError(f"unknown key 'row.{key}'{nearest(key, ['name', 'label', *TABLES])}")
+    name = raw.get("name", f"row-{index}")
+    try:
+        setting = Setting.model_validate(_merge(common, _tables(raw)))
+        return Row(name=name, label=raw.get("label", describe(setting)), setting=setting)
+    except ValidationError as error:
+        raise GradcastError(f"row {name!r}: {_explain(_first(error))}") from None
+
+
+def _rows(raw: Mapping[str, Any]) -> list[Raw]:
+    rows = raw.get("row", [])
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise GradcastError("'row' must be a list of tables; write each as [[row]]")
+    return rows
+
+
+def _tables(raw: Mapping[str, Any]) -> Raw:
+    found = {key: raw[key] for key in TABLES if key in raw}
+    for key, value in found.items():
+        if not isinstance(value, dict):
+            raise GradcastError(f"{key!r} must be a table; write [{key}] or {key}.KEY = VALUE")
+    return found
+
+
+def _merge(base: Raw, change: Raw) -> Raw:
+    """Tables of ``base`` with the keys of ``change``; a new name keeps what the newly named choice also has.
+
+    Signals share words that mean different things in each; only the length alpha is the same in all.
+    """
+    merged = {table: dict(content) for table, content in base.items()}
+    for table, content in change.items():
+        inherited = merged.get(table, {})
+        renamed = CHOICES.get(table, {}).get(str(content["name"])) if "name" in content else None
+        if renamed is not None:
+            another = inherited.get("name") != content["name"]
+            kept = renamed.model_fields.keys() & ({"alpha"} if table == "signal" and another else inherited.keys())
+            inherited = {key: value for key, value in inherited.items() if key in kept}
+        merged[table] = inherited | content
+    return merged
+
+
+def assign(raw: Raw, setting: str) -> Raw:
+    """The raw tables with ``table.key=value`` (or ``row.NAME.table.key=value``) applied."""
+    if not setting.isprintable():
+        raise GradcastError(f"--set {setting!r} holds characters that cannot be printed; remove them")
+    key, equals, text = setting.partition("=")
+    parts = key.strip().split(".")
+    if not equals or not all(parts):
+        raise GradcastError(f"--set {setting!r} is not KEY=VALUE, as in --set stream.tasks=5")
+    if parts[0] == "row" and len(parts) > 2:
+        rows = _rows(raw)
+        names = [row.get("name", f"row-{index}") for index, row in enumerate(rows)]
+        if parts[1] not in names:
+            raise GradcastError(f"there is no row {parts[1]!r}{nearest(parts[1], names)}")
+        rest = ".".join(parts[2:]) + "=" + text
+        return raw | {
+            "row": [assign(row, rest) if name == parts[1] else row for row, name in zip(rows, names, strict=True)]
+        }
+    if len(parts) == 1:
+        return raw | {parts[0]: _literal(text)}
+    if len(parts) > 2 or parts[0] not in TABLES:
+        raise GradcastError(f"unknown key {key.strip()!r}{nearest(parts[0], TABLES)}")
+    before = _tables({parts[0]: raw.get(parts[0], {})})
+    value = _literal(text)
+    if parts[1] in ("path", "weights") and not isinstance(value, str):  # a folder may be called 2017
+        value = text.strip()
+    return raw | _merge(before, {parts[0]: {parts[1]: value}})
+
+
+def _literal(text: str) -> object:
+    """A TOML value; a bare word is a string."""
+    try:
+        parsed = tomllib.loads(f"value = {text.strip()}")
+    except (ValueError, RecursionError):  # not TOML, a number beyond all measure, or nesting without end
+        return text.strip()
+    value: object = parsed["value"] if set(parsed) == {"value"} else text
+    return value
+
+
+def _first(error: ValidationError) -> ErrorDetails:
+    """What to say of several mistakes: an unknown key may explain that another is missing."""
+    found = error.errors()
+    return next((own for own in found if own["type"] == "extra_forbidden"), found[0])
+
+
+def _explain(error: ErrorDetails) -> str:
+    """One sentence for one validation error."""
+    location = [str(part) for part in error["loc"]]
+    chosen = (
+        location.pop(1)
+        if len(location) > 1 and location[0] in CHOICES and location[1] in CHOICES[location[0]]
+        else None
+    )
+    key = ".".join(location[:2])
+    match error["type"]:
+        case "extra_forbidden":
+            known = _fields(location[0], chosen)
+            where = f" ({location[0]} {chosen!r})" if chosen else ""
+            return f"unknown key {key!r}{where}{nearest(location[-1], known, prefix=location[0] + '.')}"
+        case "union_tag_invalid":
+            name = str(error["input"].get("name"))
+            return f"{key}.name = {name!r} is unknown{nearest(name, CHOICES[location[0]])}"
+        case "literal_error":
+            return f"{key} = {error['input']!r} is not valid; it must be {error['ctx']['expected']}"
+        case "value_error":
+            return str(error["ctx"]["error"])
+        case "missing":
+            return f"{key} is missing; set it, as in --set {key}=VALUE"
+        case _:
+            return f"{key} = {error['input']!r} is not valid: {error['msg'][0].lower()}{error['msg'][1:]}"
+
+
+def _fields(table: str, chosen: str | None) -> list[str]:
+    if chosen is not None:
+        return list(CHOICES[table][chosen].model_fields)
+    optional: dict[str, type[Table]] = {"schedule": Schedule, "semi": SemiSpec}
+    model = optional.get(table, Setting.model_fields[table].annotation)
+    return list(getattr(model, "model_fields", {}))
+
+
+def nearest(word: str, known: Iterable[str], prefix: str = "") -> str:
+    """The end of a sentence about an unknown word: the nearest known one, or all of them."""
+    options = list(known)
+    close = get_close_matches(word, options, n=1, cutoff=0.6)
+    return f"; did you mean {prefix + close[0]!r}?" if close else f"; known: {', '.join(options)}"
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise GradcastError(
+            f"the specification {path} does not exist; name a preset ({', '.join(presets())}) or a TOML file"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise GradcastError(f"the specification {path} cannot be read: {error}") from None
+
+
+def _value(value: object) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_value(str(key))} = {_value(entry)}" for key, entry in value.items()) + "}"
+    return repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,85 @@
+"""Pools of unlabelled images by name: what a specification says of each."""
+
+from typing import Annotated, Literal, get_args
+
+from pydantic import Field, model_validator
+
+from gradcast.specs.table import Place, Positive, Share, Table
+from gradcast.streams.augment import AugmentationName
+from gradcast.streams.pool import TransformName
+
+PoolName = Literal[
+    "tiny-imagenet", "coco", "cub", "aircraft", "cars",
+    "digits", "mnist", "fashion-mnist", "cifar-10", "cifar-100", "svhn", "mini-imagenet",
+]  # fmt: skip
+
+
+class PoolTable(Table):
+    """What every pool of unlabelled images has; they are brought to the stream's shape."""
+
+    transform: TransformName = "plain"
+    augment: list[AugmentationName] = []  # after the transform
+    scale: Literal["labelled", "reference"] = "labelled"  # reference: normalised as in the published code
+    ratio: Share = 1.0  # share of the pool that may be drawn
+
+
+class PatchesSpec(PoolTable):
+    """Crops of two photographs that ship with scikit-learn."""
+
+    name: Literal["patches"] = "patches"
+    count: Positive = 2000
+
+
+class BlankSpec(PoolTable):
+    """Images that show nothing: each of one grey, or of random pixels."""
+
+    name: Literal["grey", "pixels"]
+    count: Positive = 2000
+
+
+class FolderSpec(PoolTable):
+    """Any folder or zip archive of images."""
+
+    name: Literal["folder"]
+    path: Place
+
+
+class DatasetPoolSpec(PoolTable):
+    """A dataset by name, its labels ignored."""
+
+    name: PoolName
+
+
+class HeldOutSpec(PoolTable):
+    """Training images of the task at hand that ``stream.samples`` and ``stream.ratio`` leave out."""
+
+    name: Literal["held-out"]
+
+    @model_validator(mode="after")
+    def _as_they_are(self) -> "HeldOutSpec":
+        if self.transform != "plain" or self.ratio != 1:
+            raise ValueError(
+                "the pool 'held-out' is the stream's own images: leave pool.transform and pool.ratio out, and set "
+                "stream.ratio"
+            )
+        return self
+
+
+class CallersPoolSpec(PoolTable):
+    """Images that the caller of ``gradcast.runs.run`` brings along."""
+
+    name: Literal["python"]
+
+
+PoolSpec = Annotated[
+    PatchesSpec | BlankSpec | FolderSpec | DatasetPoolSpec | HeldOutSpec | CallersPoolSpec, Field(discriminator="name")
+]
+POOLS: dict[str, type[Table]] = {
+    "patches": PatchesSpec,
+    "grey": BlankSpec,
+    "pixels": BlankSpec,
+    "folder": FolderSpec,
+    **dict.fromkeys(get_args(PoolName), DatasetPoolSpec),
+    "held-out": HeldOutSpec,
+    "python": CallersPoolSpec,
+}

@@ -1,0 +1,1 @@
+"""Training: the loop, one step, and what watches over both."""

@@ -1,0 +1,200 @@
+"""Replays trajectories of the published reference implementation and measures how far ours is from them."""
+
+import json
+import math
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from pydantic import BaseModel, Field, ValidationError
+from torch import Tensor, nn
+
+from gradcast.core import Batch, Learner, Unlabelled
+from gradcast.data.arrays import UNREADABLE, read_npz
+from gradcast.devices import choose_place
+from gradcast.errors import GradcastError, message_of
+from gradcast.gradients.gradient_learner import GradientLearner
+from gradcast.learners import Finetune, Gem, dcl
+from gradcast.memories.ring import TaskMemory
+from gradcast.networks import MLP, SlimResNet18
+from gradcast.replicas.heads import Heads
+from gradcast.replicas.replicas import Replicas
+from gradcast.signals import Predicted
+from gradcast.training.capture import fastest
+from gradcast.training.step import Step
+
+Arrays = Mapping[str, np.ndarray]
+
+
+class TraceConfig(BaseModel):
+    """Hyper-parameters of a trace; what a learner does not use may be missing."""
+
+    model: Literal["finetune", "gem", "dcl"]
+    predicted: bool
+    network: str
+    tasks: int = Field(ge=1)
+    classes_per_task: int = Field(ge=1)
+    memories: int = Field(default=1, ge=1)
+    margin: float = 0.0
+    lr: float
+    alpha: float = 0.0
+    loss_scale: float = 1.0
+    dcl_interval: int = 0
+    dcl_sign: Literal[1, -1] = 1
+
+
+@dataclass(frozen=True)
+class Replay:
+    """How one trace went."""
+
+    path: Path
+    steps: int
+    difference: float  # largest relative difference of all compared weights and statistics
+    where: str  # where it is
+    tolerance: float
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the difference stays within the tolerance (not a number does not)."""
+        return self.difference <= self.tolerance
+
+
+def replay(path: Path, device: str = "cpu") -> Replay:
+    """Feed a trace's batches to our step, in float64, from its initial weights; compare after every recorded step."""
+    arrays = _load(path)
+    try:
+        config = TraceConfig.model_validate_json(str(arrays["config"]))
+        return _replay(path, arrays, config, choose_place(device, "float64").device)
+    except KeyError as error:
+        raise GradcastError(f"{path} has no entry {error}; it is not a complete trajectory") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise GradcastError(
+            f"the config of {path} is wrong at {'.'.join(map(str, first['loc']))!r}: {first['msg']}"
+        ) from None
+    except (RuntimeError, IndexError, ValueError, json.JSONDecodeError) as error:
+        raise GradcastError(f"{path} does not fit together: {message_of(error)}") from None
+
+
+def _replay(path: Path, arrays: Arrays, config: TraceConfig, device: torch.device) -> Replay:
+    gradient_learner = _gradient_learner(arrays, config).to(device)
+    step = _step(arrays, config, Predicted(gradient_learner) if config.predicted else None, device)
+    advance = fastest(step)  # what a run takes
+    worst = Worst()
+    projected: list[int] = []
+    for index in range(_steps(arrays)):
+        key = f"{index:03d}"
+        unlabelled = None
+        if f"unlabelled/{key}" in arrays:
+            unlabelled = Unlabelled(_images(arrays[f"unlabelled/{key}"], step), torch.tensor([True], device=device))
+        y = torch.from_numpy(arrays[f"y/{key}"]).long().unsqueeze(0).to(device)
+        metrics = advance(Batch(_images(arrays[f"x/{key}"], step), y, int(arrays[f"task/{key}"])), unlabelled)
+        projected.append(int(metrics["projected"]))
+        worst.add(step.model.theta[0], arrays.get(f"params/{key}"), f"params after step {index}")
+        worst.add(_flat(gradient_learner), arrays.get(f"learner/{key}"), f"learner after step {index}")
+    running = [buffer[0].flatten() for name, buffer in step.model.buffers.items() if "running" in name]
+    if running:
+        worst.add(torch.cat(running), arrays.get("batchnorm_running"), "BatchNorm statistics")
+    for index, (ours, theirs) in enumerate(zip(projected, arrays.get("projected", []), strict=False)):
+        if ours != theirs and worst.difference != float("inf"):
+            worst.difference, worst.where = float("inf"), f"projection in step {index}"
+    return Replay(path, len(projected), worst.difference, worst.where, tolerance=1e-6 if running else 1e-9)
+
+
+@dataclass
+class Worst:
+    """The largest relative difference so far, and where it was."""
+
+    difference: float = 0.0
+    where: str = "nowhere"
+
+    def add(self, ours: Tensor, recorded: np.ndarray | None, where: str) -> None:
+        """Compare with what the trace recorded, if it did: largest difference over largest weight."""
+        if recorded is None:
+            return
+        theirs = torch.from_numpy(recorded).double().to(ours.device)
+        if ours.shape != theirs.shape:
+            raise ValueError(f"{theirs.numel()} numbers recorded for {where}, the network has {ours.numel()}")
+        found = float((ours - theirs).abs().max() / theirs.abs().max().clamp_min(1e-300))
+        found = float("inf") if math.isnan(found) else found
+        if found > self.difference:
+            self.difference, self.where = found, where
+
+
+def _steps(arrays: Arrays) -> int:
+    steps = sum(key.startswith("x/") for key in arrays)
+    if not steps or not any(key.startswith("params/") for key in arrays):
+        raise KeyError("x/000" if not steps else "params/000")
+    return steps
+
+
+def _step(arrays: Arrays, config: TraceConfig, signal: Predicted | None, device: torch.device) -> Step:
+    initial = [torch.from_numpy(arrays[key]).double() for key in sorted(arrays) if key.startswith("init/")]
+    if not initial:
+        raise KeyError("init/000")
+    network = _network(config, initial)
+    for parameter, value in zip(network.parameters(), initial, strict=True):
+        parameter.data = value.view(parameter.shape)
+    heads = Heads(config.classes_per_task, config.tasks, masked="masked" in config.network)
+    model = Replicas([network], heads, device=device, dtype=torch.float64)
+    return Step(model, _learner(config), config.lr, signal)
+
+
+def _gradient_learner(arrays: Arrays, config: TraceConfig) -> GradientLearner:
+    keys = sorted((key for key in arrays if key.startswith("learner_init/")), key=lambda key: int(key.split("/")[1]))
+    if config.predicted and not keys:
+        raise KeyError("learner_init/0")
+    hidden = [arrays[key].shape[0] for key in keys[:-1]]
+    classes = config.classes_per_task
+    learner = GradientLearner(classes, hidden, alpha=config.alpha, loss_scale=config.loss_scale, replicas=(1,)).double()
+    for weight, key in zip(learner.weights, keys, strict=False):
+        weight.data = torch.from_numpy(arrays[key]).double().view(weight.shape)
+    return learner
+
+
+def _learner(config: TraceConfig) -> Learner:
+    memory = TaskMemory(config.tasks, config.memories)
+    match config.model:
+        case "finetune":
+            return Finetune()
+        case "gem":
+            return Gem(memory, margin=config.margin)
+        case "dcl":
+            return dcl(memory, interval=config.dcl_interval, sign=config.dcl_sign, margin=config.margin)
+
+
+def _network(config: TraceConfig, initial: list[Tensor]) -> nn.Module:
+    """The architecture follows from the shapes of its weights."""
+    if config.network.startswith("mlp"):
+        weights = [value for value in initial if value.dim() == 2]
+        return MLP([weights[0].shape[1], *(weight.shape[0] for weight in weights)])
+    if config.network.startswith("slim-resnet"):
+        return SlimResNet18(initial[0].shape[0], initial[-1].shape[0])
+    raise GradcastError(
+        f"the trace's network {config.network!r} is not one that can be replayed; known: mlp, slim-resnet"
+    )
+
+
+def _load(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise GradcastError(f"the trajectory {path} does not exist" if not path.exists() else f"{path} is not a file")
+    if not zipfile.is_zipfile(path):
+        raise GradcastError(f"{path} is not an .npz archive, or it is cut off")
+    try:
+        return read_npz(path)
+    except UNREADABLE as error:
+        raise GradcastError(f"{path} cannot be read ({message_of(error)}); fetch it again") from None
+
+
+def _images(array: np.ndarray, step: Step) -> Tensor:
+    """Flat vectors, channel first, in the shape the network takes, for one replica."""
+    x = torch.from_numpy(array).double().unsqueeze(0).to(step.model.theta.device)
+    return x.unflatten(2, (3, 32, 32)) if isinstance(step.model.module, SlimResNet18) else x
+
+
+def _flat(learner: GradientLearner) -> Tensor:
+    return torch.cat([weight.detach()[0].flatten() for weight in learner.weights])

@@ -1,0 +1,54 @@
+from pathlib import Path
+
+import pytest
+
+import gradcast
+from tests.cli.process import called, cli, small
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "digitz"], "did you mean 'digits'?"),
+        (["run", "--set", "stream.taks=3"], "did you mean 'stream.tasks'?"),
+        (["run", "--set", "stream.source=imagenet"], "must be 'digits', 'mnist'"),
+        (["run", "--set", "stream.batch=-1"], "stream.batch = -1 is not valid"),
+        (["run", "--set", "policy.p=2"], "policy.p = 2"),
+        (["run", "--set", "stream.scenario=split", "--set", "stream.tasks=11"], "digits has 10"),
+        (["run", "mnist-r"], "yann.lecun.com"),
+        (["run", "mnist-r", "--data", "nowhere"], "mnist is not in nowhere"),
+        (["run", "--set", "pool.name=folder", "--set", "pool.path=void"], "pool.path"),
+        (["run", "--device", "warp"], "--device cpu"),
+        (["run", "--device", "meta"], "--device cpu"),
+        (["run", "--set", "stream=5", "--set", "stream.tasks=2"], "'stream' must be a table"),
+        (["run", "--set", f"stream.tasks={'9' * 5000}"], "stream.tasks"),
+        (["run", "--set", "stream.tasks=2\nseeds=[7]"], "cannot be printed"),
+        (["run", "--set", "stream.tasks=true"], "stream.tasks = True is not valid"),
+        (["run", *small("learner.name=finetune", "learner.lr=1e20")], "not finite at step"),
+        (["verify", "nothing.npz"], "nothing.npz does not exist"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_2(tmp_path: Path, arguments: list[str], message: str) -> None:
+    found = called(*arguments, cwd=tmp_path)
+    assert found.returncode == 2
+    assert message in found.stderr
+    assert len([line for line in found.stderr.splitlines() if line.startswith("error: ")]) == 1
+    assert found.stdout == ""
+
+
+def test_the_process_itself_ends_without_a_traceback(tmp_path: Path) -> None:
+    found = cli("run", "digitz", cwd=tmp_path)
+    assert found.returncode == 2
+    assert found.stderr.splitlines() == ["error: there is no preset or file 'digitz'; did you mean 'digits'?"]
+
+
+def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    found = called("run", *small(), "--out", "file/runs", cwd=tmp_path)
+    assert found.returncode == 2
+    assert "file/runs" in found.stderr
+    assert "Traceback" not in found.stderr
+
+
+def test_version(tmp_path: Path) -> None:
+    assert called("--version", cwd=tmp_path).stdout == f"gradcast {gradcast.__version__}\n"

@@ -1,0 +1,105 @@
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from typer.testing import CliRunner
+
+from gradcast.cli.app import app
+from gradcast.data import catalogue
+from gradcast.data.catalogue import CATALOGUE
+from gradcast.data.check import file_digest
+from gradcast.data.fetch import Download
+from gradcast.errors import GradcastError
+from tests.data.images import fill, tiny_imagenet, zipped
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("GRADCAST_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "120")
+
+
+def data(*arguments: str, code: int = 0) -> str:
+    result = CliRunner().invoke(app, ["data", *arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def test_list_says_what_is_found_where(tmp_path: Path) -> None:
+    fill(tmp_path / "cub", 2)
+    listed = data("list", "--data", str(tmp_path))
+    assert all(name in listed for name in CATALOGUE)
+    assert "cub, 0 MB" in listed.replace("\n", "")
+    assert "embedded" in listed
+
+
+def test_check_says_ok_or_exits_with_1(tmp_path: Path) -> None:
+    (path, *_) = fill(tmp_path / "coco", 3)
+    assert data("check", "coco", "--data", str(tmp_path)).endswith("coco: ok\n")
+    path.write_text("no image")
+    said = data("check", "coco", "--data", str(tmp_path), code=1)
+    assert str(path) in said
+    assert "has problems" in said
+
+
+def test_unknown_names_are_answered_with_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(GradcastError, match=r"no dataset 'cifar-1000'; did you mean 'cifar-100'\?"):
+        data("check", "cifar-1000", "--data", str(tmp_path))
+    with pytest.raises(GradcastError, match=r"no direct download: get it from https://cocodataset\.org"):
+        data("fetch", "coco", "--data", str(tmp_path))
+
+
+def test_fetch_downloads_verifies_and_unpacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    served, target = tmp_path / "served", tmp_path / "data"
+    archive = zipped(tiny_imagenet(served), served / "tiny-imagenet-200.zip")
+    quiet = type("Quiet", (SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(quiet, directory=str(served)))  # type: ignore[arg-type]
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        url = f"http://127.0.0.1:{server.server_address[1]}/tiny-imagenet-200.zip"
+        item = Download(url, archive.name, f"sha256:{file_digest(archive, 'sha256')}", unpack=True)
+        original = CATALOGUE["tiny-imagenet"]
+        changed = type(original)(**{**vars(original), "downloads": (item,)})
+        monkeypatch.setitem(catalogue.CATALOGUE, "tiny-imagenet", changed)
+        said = data("fetch", "tiny-imagenet", "--data", str(target))
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+    assert f"tiny-imagenet is in {target / 'tiny-imagenet-200'}" in said
+    assert data("check", "tiny-imagenet", "--data", str(target)).endswith("ok\n")
+
+
+def test_show_draws_presets_datasets_and_settings(tmp_path: Path) -> None:
+    fill(tmp_path / "cub", 30)
+    for arguments in (["digits"], ["cub"], ["digits", "--set", "pool.name=cub", "--set", "pool.transform=cub"]):
+        out = tmp_path / "sheet.png"
+        out.unlink(missing_ok=True)
+        assert f"wrote {out}" in data("show", *arguments, "--data", str(tmp_path), "--out", str(out))
+        assert out.stat().st_size > 10_000
+
+
+def test_cache_is_shown_and_emptied(tmp_path: Path) -> None:
+    fill(tmp_path / "cub", 30)
+    data("show", "cub", "--data", str(tmp_path), "--out", str(tmp_path / "sheet.png"))
+    assert "cub-" in data("cache")
+    assert "freed" in data("cache", "--clear")
+    assert "cub-" not in data("cache")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--set", "pool.name=python"], "the pool 'python' is images"),
+        (["--set", "stream.source=python"], "the source 'python' is images"),
+        (["--out", "sheet.foo"], "call it something.png"),
+    ],
+)
+def test_show_explains_what_it_cannot_draw(arguments: list[str], message: str) -> None:
+    with pytest.raises(GradcastError, match=message):
+        data("show", "digits", *arguments)

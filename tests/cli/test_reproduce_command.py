@@ -1,0 +1,92 @@
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gradcast.cli.reproduce_command import standing
+from gradcast.reproduce.experiment import names
+from tests.cli.process import ALONE, called
+from tests.reproduce.scene import TEXT, experiment, trained, wanted
+
+
+def test_list_shows_every_table_and_figure_with_its_state(tmp_path: Path) -> None:
+    shown = called("reproduce", "list", cwd=tmp_path).stdout
+    states = json.loads(called("reproduce", "--json", cwd=tmp_path).stdout)
+    assert all(f"  {name} " in shown for name in names())
+    assert list(states) == names()
+    assert states["E3"] == {"title": "Table 5: iCIFAR-100", "rows": 47, "run": 0, "begun": 0, "not_yet": 12}
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(("seeds", "run", "begun"), [(3, 6, 0), (4, 0, 6)])
+def test_rows_with_some_of_their_seeds_are_begun(
+    monkeypatch: pytest.MonkeyPatch, seeds: int, run: int, begun: int
+) -> None:
+    own = experiment(TEXT.replace("seeds = 3", f"seeds = {seeds}"))  # four rows, and those of sweeps that are the same
+    monkeypatch.setattr("gradcast.reproduce.reproduce.load", lambda name: own)
+    found = standing(own, trained(), [])
+    assert (found["rows"], found["run"], found["begun"], found["not_yet"]) == (9, run, begun, 1)
+
+
+def test_show_trains_nothing(tmp_path: Path) -> None:
+    shown = called("reproduce", "E3", "--show", cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    assert "MutexMatch" in shown.stdout
+    assert "not run" in shown.stdout
+    assert "not yet" in shown.stdout
+    assert not (tmp_path / "reproduced" / "cells").exists()
+    assert max(map(len, shown.stdout.splitlines()[1:])) <= 80
+    assert "gradcast report" not in shown.stdout  # there is nothing it could show
+
+
+def test_the_list_leaves_out_what_cannot_be_changed_so(tmp_path: Path) -> None:
+    found = called("reproduce", "list", "--json", "--set", "stream.samples=100", cwd=tmp_path)
+    assert found.returncode == 0, found.stderr
+    assert {"E1", "E3"} <= json.loads(found.stdout).keys() <= set(names()) - {"E4", "E5"}
+    assert "left out: E4, E5: the row 'a-gem' cannot be changed so" in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["E99"], "there is no table or figure 'E99'"),
+        (["E1", "--rows", "gem,gen"], "E1 has no row 'gen'"),
+        (["E1", "--rows", " , "], "--rows names no row; leave it out for all of them"),
+        (["list", "--rows", ""], "name an ID"),
+        (["list", "--quick"], "name an ID"),
+        (["list", "--set", "streem.tasks=2"], "error: unknown key 'streem.tasks'"),
+        (["list", "--set", "semi.steps=100"], "no table or figure can be changed so"),
+        (["list", "--known", "E1.json"], "name an ID"),
+        (["E1", "--known", "E1.json"], "E1.json cannot be read"),
+    ],
+)
+def test_bad_input(arguments: list[str], message: str, tmp_path: Path) -> None:
+    found = called("reproduce", *arguments, cwd=tmp_path)
+    assert found.returncode == 2
+    assert message in found.stderr
+
+
+def test_correlations_of_a_scatter_plot_are_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = shutil.copytree(trained(), tmp_path / "reproduced")
+    own = wanted(Path(out), "scatter").experiment
+    monkeypatch.setattr("gradcast.reproduce.reproduce.load", lambda name: own)
+    shown = called("reproduce", "T1", "--show", cwd=tmp_path).stdout
+    told = json.loads(called("reproduce", "T1", "--show", "--json", cwd=tmp_path).stdout)["correlations"]
+    assert told == json.loads((tmp_path / "reproduced" / "T1" / "result.json").read_text())["correlations"]
+    found = told["predicted gradients"]
+    assert f"cosine and ACC, predicted gradients: r = {found['r']:.2f}, n = {found['n']}\n" in shown
+
+
+@pytest.mark.data
+def test_a_quick_look_at_a_table(tmp_path: Path, data: Path) -> None:
+    wanted = ["reproduce", "E1", "--quick", "--rows", "gem-predicted"]
+    arguments = [*wanted, "--data", str(data), "--device", "cpu", *ALONE]
+    found = called(*arguments, cwd=tmp_path)
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.startswith("QUICK LOOK, not a result")
+    again = called(*arguments, "--json", cwd=tmp_path)
+    assert again.stderr.strip() == ""  # nothing is trained again
+    (row,) = json.loads(again.stdout)["rows"]
+    assert row["ours"]["acc"]["seeds"] == 2
+    assert row["published"]["acc"] == 86.54

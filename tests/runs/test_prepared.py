@@ -1,0 +1,38 @@
+from pathlib import Path
+
+import pytest
+import torch
+
+from gradcast.data.cache import Cache
+from gradcast.data.load import Shelf, untracked
+from gradcast.devices import Place
+from gradcast.errors import GradcastError
+from gradcast.runs.prepared import PreparedRun
+from tests.helpers import CPU
+from tests.runs import small
+
+
+def test_rows_share_what_is_the_same_and_only_that() -> None:
+    shared = PreparedRun(Place(CPU, torch.float32), Shelf(Path("data"), Cache(Path("cache")), untracked))
+    base, predicted, random = (row.setting for row in small("row.random.pool.ratio=0.5").rows)
+    assert shared.stream(base)[0] is shared.stream(predicted)[0]
+    assert shared.pool(base) is None
+    pool = shared.pool(predicted)
+    assert pool is shared.pool(predicted)
+    other = shared.pool(random)
+    assert pool is not None
+    assert other is not None
+    assert len(other) == len(pool) // 2
+    assert set(shared.content(base)) == {"source"}
+    assert shared.content(predicted)["pool"] != shared.content(random)["pool"]
+    assert shared.content(predicted)["source"] == shared.content(base)["source"]
+
+
+def test_a_pool_smaller_than_a_batch_is_refused() -> None:
+    shared = PreparedRun(Place(CPU, torch.float32), Shelf(Path("data"), Cache(Path("cache")), untracked))
+    enough, few = (small(f"policy.batch={batch}", "pool.count=5").rows[1].setting for batch in (5, 6))
+    pool = shared.pool(enough)
+    assert pool is not None
+    assert len(pool) == 5
+    with pytest.raises(GradcastError, match="'patches' has 5 images and a batch of them shall have 6; lower policy"):
+        shared.pool(few)

@@ -1,0 +1,120 @@
+import errno
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from gradcast.errors import GradcastError
+from gradcast.runs.recorder import Growing, Recorder
+from gradcast.runs.directory import RunDirectory
+from tests.runs import begun
+
+FULL = Path("/dev/full")
+needs_full = pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full, as Linux has it")
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> RunDirectory:
+    return begun(tmp_path)
+
+
+def test_recorder_writes_each_replicas_numbers(directory: RunDirectory) -> None:
+    recorder = Recorder(directory, "base", [0, 7])
+    recorder.evaluated(0, torch.tensor([[0.1, 0.2], [0.3, 0.4]], dtype=torch.float64))
+    recorder.stepped(0, 0, {"loss": torch.tensor([1.5, 2.5]), "projected": torch.tensor([True, False])})
+    recorder.stepped(1, 0, {"loss": torch.tensor([1.0, torch.inf]), "ratio": torch.tensor([torch.nan, 0.25])})
+    recorder.evaluated(1, torch.tensor([[0.5, 0.6], [0.7, 0.8]], dtype=torch.float64))
+    recorder.evaluated(2, torch.tensor([[0.5, 0.7], [0.9, 1.0]], dtype=torch.float64))
+    assert directory.metrics("base", 0) == [
+        {"step": 0, "task": 0, "loss": 1.5, "projected": 1.0},
+        {"step": 1, "task": 0, "loss": 1.0},
+    ]
+    assert directory.metrics("base", 7)[1] == {"step": 1, "task": 0, "loss": "inf", "ratio": 0.25}
+    assert np.array_equal(directory.accuracy("base", 7), [[0.3, 0.4], [0.7, 0.8], [0.9, 1.0]])
+    text = (directory.seed("base", 0) / "accuracy.csv").read_text()
+    assert text == "tasks_done,task_0,task_1\n0,0.1,0.2\n1,0.5,0.6\n2,0.5,0.7\n"
+
+
+def test_of_long_tasks_few_steps_are_kept_and_written_at_once(directory: RunDirectory) -> None:
+    recorder = Recorder(directory, "base", [0, 7], every=3)
+    for step in range(7):
+        recorder.stepped(step, 0, {"loss": torch.tensor([1.0, 2.0])})
+    assert [line["step"] for line in directory.metrics("base", 7)] == [2, 5]
+
+
+def test_flush_keeps_what_an_interrupted_run_has(directory: RunDirectory) -> None:
+    recorder = Recorder(directory, "base", [0, 7])
+    recorder.stepped(0, 0, {"loss": torch.tensor([1.0, 2.0])})
+    recorder.flush()
+    recorder.flush()
+    assert len(directory.metrics("base", 0)) == 1
+
+
+def test_a_growing_file_appends_what_waits(tmp_path: Path) -> None:
+    growing = Growing(tmp_path / "log")
+    growing.push()
+    assert not growing.path.exists()
+    for word in ("one\n", "tw\u00f6\n"):
+        growing.append(word)
+        growing.push()
+        growing.push()
+    assert growing.path.read_text(encoding="utf-8") == "one\ntw\u00f6\n"
+
+
+def test_half_a_line_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    growing = Growing(tmp_path / "log")
+    growing.append("one\n")
+    growing.push()
+    growing.append("two\n")
+    real = open
+
+    def full(path: Path, mode: str) -> object:
+        with real(path, mode) as file:
+            file.write(b"tw")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("builtins.open", full)
+        with pytest.raises(OSError, match="No space left"):
+            growing.push()
+    assert growing.path.read_text() == "one\n"
+    growing.push()
+    assert growing.path.read_text() == "one\ntwo\n"
+
+
+@needs_full
+def test_a_full_disk_does_not_end_a_run_and_loses_nothing(directory: RunDirectory) -> None:
+    recorder = Recorder(directory, "base", [0, 7])
+    file = directory.seed("base", 7) / "metrics.jsonl"
+    file.symlink_to(FULL)
+    recorder.stepped(0, 0, {"loss": torch.tensor([1.0, 2.0])})
+    with pytest.warns(UserWarning, match=r"metrics\.jsonl cannot be written \(No space left on device\): numbers wait"):
+        recorder.flush()
+    recorder.stepped(1, 0, {"loss": torch.tensor([3.0, 4.0])})
+    with pytest.raises(OSError, match="No space left"):
+        recorder.close()
+    with pytest.raises(OSError, match="No space left"):  # no checkpoint may speak of numbers that are not there
+        _ = recorder.written
+    file.unlink()
+    recorder.close()
+    assert [line["loss"] for line in directory.metrics("base", 7)] == [2.0, 4.0]
+    assert [line["loss"] for line in directory.metrics("base", 0)] == [1.0, 3.0]
+
+
+def test_files_are_cut_back_to_what_a_checkpoint_knew(directory: RunDirectory) -> None:
+    recorder = Recorder(directory, "base", [0, 7])
+    recorder.evaluated(0, torch.zeros(2, 3))
+    recorder.stepped(0, 0, {"loss": torch.tensor([1.0, 2.0])})
+    lengths = recorder.written
+    before = [file.read_bytes() for file in recorder.files]
+    recorder.stepped(1, 0, {"loss": torch.tensor([3.0, 4.0])})
+    recorder.evaluated(1, torch.zeros(2, 3))
+    again = Recorder(directory, "base", [0, 7])
+    again.written = lengths
+    assert [file.read_bytes() for file in again.files] == before
+    assert len(before) == 4
+    again.files[0].write_text("")
+    with pytest.raises(GradcastError, match=r"metrics.jsonl is shorter than its checkpoint says.*--fresh"):
+        again.written = lengths

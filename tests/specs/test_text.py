@@ -1,0 +1,234 @@
+import tomllib
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gradcast.errors import GradcastError
+from gradcast.learners.registry import DclSpec, FinetuneSpec, GemSpec
+from gradcast.signals.registry import (
+    DistilSpec,
+    ForwardOnlySpec,
+    NoiseSpec,
+    NoSignalSpec,
+    PredictedSpec,
+    PseudoLabelsSpec,
+)
+from gradcast.specs.spec import Spec
+from gradcast.specs.text import dump, load, parse, presets
+
+BEST = [name for name in presets() if name.endswith("-best")]
+ACL = [name for name in presets() if name.startswith("acl-")]
+IMAGES = [name for name in presets() if name.startswith("icifar100") and name not in BEST]
+FEW_LABELS = [name for name in presets() if load(name).rows[0].setting.semi is not None]
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_image_presets_have_the_controls_that_explain_the_method(name: str) -> None:
+    base, predicted, matched, forward_only, frozen = (row.setting for row in load(name).rows)
+    assert isinstance(base.signal, NoSignalSpec)
+    assert (predicted.pool.scale, matched.pool.scale) == ("reference", "labelled")
+    assert matched.model_copy(update={"pool": predicted.pool}) == predicted
+    frozen_h = predicted.signal.model_copy(update={"directions": "frozen"})
+    assert forward_only == predicted.model_copy(update={"signal": ForwardOnlySpec(name="forward-only")})
+    assert frozen == predicted.model_copy(update={"signal": frozen_h})
+
+
+@pytest.mark.parametrize("name", sorted(presets().keys() - {*IMAGES, *BEST, *ACL, *FEW_LABELS}))
+def test_presets_compare_base_predicted_and_random(name: str) -> None:
+    spec = load(name)
+    assert spec.name == name
+    base, predicted, random = spec.rows
+    assert isinstance(base.setting.signal, NoSignalSpec)
+    assert isinstance(predicted.setting.signal, PredictedSpec)
+    assert random.setting.signal == NoiseSpec(name="noise", alpha=predicted.setting.signal.alpha, scaled=True)
+    assert base.setting.learner == predicted.setting.learner == random.setting.learner
+
+
+@pytest.mark.parametrize("name", BEST)
+def test_from_base_to_best_one_thing_changes_at_a_time(name: str) -> None:
+    base, averaged, best = (row.setting for row in load(name).rows)
+    assert isinstance(base.signal, NoSignalSpec)
+    assert base.evaluation.average == 1 < averaged.evaluation.average
+    assert averaged.model_copy(update={"evaluation": base.evaluation}) == base
+    assert best.model_copy(update={"signal": base.signal}) == averaged
+    assert best.policy.batchnorm == "separate"
+
+
+@pytest.mark.parametrize("name", presets())
+def test_round_trip_through_a_file(tmp_path: Path, name: str) -> None:
+    first = load(name).rows[0].name
+    spec = load(name, ["policy.p=0.5", f"row.{first}.learner.name=finetune", "stream.samples=all"])
+    path = tmp_path / "spec.toml"
+    path.write_text(dump(spec))
+    assert load(str(path)) == spec
+
+
+def test_a_default_that_goes_without_saying_is_said_where_the_first_row_has_another() -> None:
+    spec = load(
+        "digits", ["signal.momentum=0.9", "row.base.signal.name=predicted", "row.predicted.signal.momentum=0.0"]
+    )
+    momenta = [getattr(row.setting.signal, "momentum", None) for row in spec.rows]
+    assert momenta == [0.9, 0.0, None]
+    again = parse(tomllib.loads(dump(spec)))
+    assert again == spec
+
+
+def test_published_constants() -> None:
+    r, p = load("mnist-r").rows[1].setting, load("mnist-p").rows[1].setting
+    for setting, margin, scale in ((r, 0.7, 0.3), (p, 0.5, 0.5)):
+        assert isinstance(setting.learner, GemSpec)
+        assert isinstance(setting.signal, PredictedSpec)
+        assert (setting.learner.lr, setting.learner.memory, setting.learner.margin) == (0.1, 256, margin)
+        assert (setting.signal.alpha, setting.signal.loss_scale, setting.signal.hidden) == (0.001, scale, [64, 16])
+        assert (setting.policy.p, setting.policy.start, setting.policy.batch) == (0.15, 0, 4)
+        assert (setting.stream.tasks, setting.stream.samples, setting.stream.batch) == (20, 1000, 10)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["signal.name=contrastive", "policy.batch=1"], "'contrastive' tells images apart: set policy.batch to 2"),
+        (["signal.name=distil", "policy.batchnorm=frozen"], "set policy.batchnorm to 'separate'"),
+        (["signal.name=soft", "signal.scaled=true", "signal.weight=3.0"], "signal.weight does nothing where"),
+    ],
+)
+def test_signals_that_cannot_work_are_explained(settings: list[str], message: str) -> None:
+    with pytest.raises(GradcastError, match=message):
+        load("digits", settings)
+
+
+def test_another_signal_keeps_nothing_but_the_length() -> None:
+    best = load("icifar100-resnet-gem-best", ["signal.weight=0.7", "signal.name=distil"]).rows[-1].setting.signal
+    assert best == DistilSpec(name="distil")
+    predicted, random = (row.setting.signal for row in load("digits", ["signal.alpha=0.5"]).rows[1:])
+    assert isinstance(predicted, PredictedSpec)
+    assert isinstance(random, NoiseSpec)
+    assert (predicted.alpha, random.alpha, random.scaled) == (0.5, 0.5, True)
+    labels = load("digits", ["signal.name=one-hot"]).rows[1].setting.signal
+    assert labels == PseudoLabelsSpec(name="one-hot", alpha=0.001)
+    same = load("digits", ["signal.loss_scale=7.0", "signal.name=predicted"]).rows[1].setting.signal
+    assert isinstance(same, PredictedSpec)
+    assert same.loss_scale == 7
+
+
+def test_settings_reach_all_rows_or_one() -> None:
+    spec = load("digits", ["stream.tasks=3", "signal.alpha=0.5", "row.random.signal.alpha=0.25", "seeds=[1, 2]"])
+    alphas = [getattr(row.setting.signal, "alpha", None) for row in spec.rows]
+    assert alphas == [None, 0.5, 0.25]
+    assert {row.setting.stream.tasks for row in spec.rows} == {3}
+    assert spec.seeds == [1, 2]
+
+
+def test_a_new_name_keeps_what_the_new_choice_also_has() -> None:
+    dcl = load("mnist-r", ["learner.name=dcl"]).rows[0].setting.learner
+    assert isinstance(dcl, DclSpec)
+    assert (dcl.margin, dcl.interval) == (0.7, 10)
+    plain = load("mnist-r", ["learner.name=finetune", "learner.lr=0.2"]).rows[0].setting.learner
+    assert plain == FinetuneSpec(name="finetune", lr=0.2)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("stream.taks=3", r"unknown key 'stream.taks'; did you mean 'stream.tasks'\?"),
+        ("strem.tasks=3", r"unknown key 'strem.tasks'; did you mean 'stream'\?"),
+        ("learner.margn=3", r"unknown key 'learner.margn' \(learner 'gem'\); did you mean 'learner.margin'\?"),
+        ("seedz=[1]", r"unknown key 'seedz'; did you mean 'seeds'\?"),
+        (
+            "row.random.signal.alfa=1",
+            r"unknown key 'signal.alfa' \(signal 'noise'\); did you mean 'signal.alpha'\?",
+        ),
+        ("row.radnom.signal.alpha=1", r"there is no row 'radnom'; did you mean 'random'\?"),
+        ("row.random.signl.alpha=1", r"unknown key 'signl.alpha'; did you mean 'signal'\?"),
+        ("stream.source=mnits", "stream.source = 'mnits' is not valid; it must be 'digits', 'mnist'"),
+        ("learner.name=gme", r"learner.name = 'gme' is unknown; did you mean 'gem'\?"),
+        ("stream.tasks=-1", "stream.tasks = -1 is not valid: input should be greater than or equal to 1"),
+        ("stream.batch=0", "stream.batch = 0 is not valid"),
+        ("model.hidden=[10, -5]", r"model.hidden(\.1)? = -5 is not valid"),
+        ("learner.memory=-256", "learner.memory = -256 is not valid"),
+        ("policy.p=1.5", "policy.p = 1.5 is not valid: input should be less than or equal to 1"),
+        ("policy.p=-0.1", "policy.p = -0.1 is not valid"),
+        ("learner.lr=nan", "learner.lr = nan is not valid"),
+        ("seeds=[]", "seeds"),
+        ("seeds=[-1]", "seeds"),
+        ("pool.name=folder", "pool.path is missing; set it, as in --set pool.path=VALUE"),
+        ("pool.path=here", r"unknown key 'pool.path' \(pool 'patches'\)"),
+        ("stream.source=npz", "stream.path is missing: set it to your npz"),
+        ("stream.path=here", "stream.path belongs to the sources"),
+        ("stream.class_order=shuffled", "stream.class_order applies to the scenario 'split'"),
+        ("stream.classes_per_task=2", "stream.classes_per_task applies to the scenario 'split'"),
+        ("stream.ratio=0", "stream.ratio = 0 is not valid"),
+        ("pool.ratio=1.5", "pool.ratio = 1.5 is not valid"),
+        ('stream.augment=["blur"]', "stream.augment"),
+        ("stream.tasks", "is not KEY=VALUE"),
+        ("stream.=3", "is not KEY=VALUE"),
+        ("stream=3", "'stream' must be a table"),
+        ("stream.tasks.deep=3", "unknown key 'stream.tasks.deep'"),
+        ("signal.tau=per_sample", "set policy.batch equal to stream.batch"),
+    ],
+)
+def test_mistakes_are_explained(setting: str, message: str) -> None:
+    with pytest.raises(GradcastError, match=message) as caught:
+        load("digits", [setting])
+    assert "\n" not in str(caught.value)
+
+
+def test_unknown_presets_and_bad_files(tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_text("[stream\ntasks = 3")
+    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
+    for name, message in (
+        ("digitz", r"no preset or file 'digitz'; did you mean 'digits'\?"),
+        (str(tmp_path / "none.toml"), "does not exist; name a preset"),
+        (str(tmp_path / "bad.toml"), "is not valid TOML"),
+        (str(tmp_path / "binary.toml"), "cannot be read"),
+    ):
+        with pytest.raises(GradcastError, match=message):
+            load(name)
+
+
+def test_rows_must_be_tables() -> None:
+    with pytest.raises(GradcastError, match=r"write each as \[\[row\]\]"):
+        parse({"name": "x", "row": {"name": "a"}})
+    with pytest.raises(GradcastError, match=r"unknown key 'row.lable'; did you mean 'label'\?"):
+        parse({"name": "x", "row": [{"lable": "a"}]})
+
+
+def test_without_rows_there_is_one() -> None:
+    spec = parse({"name": "x", "learner": {"margin": 0.2}})
+    assert [row.name for row in spec.rows] == ["run"]
+    assert spec.rows[0].setting.learner == GemSpec(margin=0.2)
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+VALUES = st.recursive(
+    SCALARS, lambda v: st.lists(v, max_size=3) | st.dictionaries(st.text(max_size=5), v, max_size=3), max_leaves=8
+)
+KEYS = st.sampled_from(
+    ["name", "title", "seeds", "dtype", "row", "stream", "model", "learner", "signal", "policy", "pool"]
+)
+
+INNER = st.sampled_from(
+    ["name", "label", "tasks", "samples", "hidden", "lr", "alpha", "p", "batch", "path", "signal", "learner"]
+)
+VALUES |= st.dictionaries(INNER, VALUES, max_size=4) | st.lists(st.dictionaries(INNER, VALUES, max_size=4), max_size=3)
+
+
+@given(st.dictionaries(KEYS | st.text(max_size=6), VALUES, max_size=5))
+def test_anything_parses_or_is_explained(raw: dict[str, object]) -> None:
+    with suppress(GradcastError):
+        assert isinstance(parse({"name": "x"} | raw), Spec)
+
+
+def test_a_path_that_looks_like_a_number_is_a_path() -> None:
+    setting = load("digits", ["pool.name=folder", "pool.path=2017"]).rows[1].setting
+    assert getattr(setting.pool, "path", None) == "2017"
+
+
+def test_tau_per_sample_knows_the_labelled_ratio() -> None:
+    fits = ["signal.tau=per_sample", "policy.batch=10", "stream.samples=100"]
+    load("digits", [*fits, "stream.ratio=0.5"])
+    with pytest.raises(GradcastError, match=r"policy\.batch equal to stream\.batch"):
+        load("digits", [*fits, "stream.ratio=0.25"])

@@ -1,0 +1,224 @@
+"""Graphs need a GPU; without one only the choice between step and graphs is tested."""
+
+from functools import cache
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from gradcast.core import Batch, Metrics, Signal, Unlabelled
+from gradcast.devices import Place
+from gradcast.epochs.loop import EpochLoop
+from gradcast.gradients.gradient_learner import GradientLearner
+from gradcast.gradients.length import Length
+from gradcast.learners import Finetune, Gem, dcl
+from gradcast.learners.registry import learner as learner_by_name
+from gradcast.memories.ring import TaskMemory
+from gradcast.networks import MLP, SlimResNet18
+from gradcast.randomness import seeded, torch_generator
+from gradcast.replicas.heads import Heads
+from gradcast.replicas.replicas import Replicas
+from gradcast.runs.prepared import PreparedRun
+from gradcast.signals import Policy, Predicted
+from gradcast.signals.noise import Noise
+from gradcast.signals.registry import SIGNALS, signal, views
+from gradcast.specs.text import load
+from gradcast.streams.scale import Scale
+from gradcast.training.capture import Captured, fastest
+from gradcast.training.step import Step
+from tests.epochs.test_scheduled import setting as scheduled
+from tests.helpers import OPTIONS, needs_gpu, replicas, signal_and_pool
+from tests.test_build import SHELF
+
+
+def test_a_cpu_takes_the_step_as_it_is() -> None:
+    step = Step(replicas(1), Finetune(), 0.1)
+    assert fastest(step) is step
+
+
+def trained(name: str, options: dict[str, object], policy: Policy, *, graphs: bool) -> tuple[Tensor, list[Tensor]]:
+    """Three tasks on the GPU, the last batch of each short; some steps have unlabelled images."""
+    with seeded(0, "model"):
+        modules = [MLP([6, 5, 9], norm="batch") for _ in range(2)]
+        h = GradientLearner(3, (5,), alpha=0.5, replicas=(2,), **options).to("cuda", torch.float64)  # type: ignore[arg-type]
+    model = Replicas(modules, Heads(3, 3, masked=True), device=torch.device("cuda"), dtype=torch.float64)
+    own: Signal = Predicted(h)
+    if policy.start:
+        own = Noise(3, [torch_generator(r, "directions") for r in range(2)], length=Length(0.5))
+    memory = TaskMemory(3, 8)
+    learner = Gem(memory) if name == "gem" else dcl(memory, interval=3)
+    step = Step(model, learner, 0.1, own, policy)
+    advance = Captured(step) if graphs else step
+    generator, losses = torch.Generator().manual_seed(0), []
+    for number in range(30):
+        x = torch.randn(2, 3 if number % 10 == 9 else 4, 6, generator=generator, dtype=torch.float64)
+        y = torch.randint(3, x.shape[:2], generator=generator)
+        used = torch.tensor([True, number % 2 == 0]).cuda()
+        unlabelled = Unlabelled(x[:, :3].flip(1).cuda(), used) if number % 3 else None
+        losses.append(advance(Batch(x.cuda(), y.cuda(), number // 10), unlabelled)["loss"])
+    return torch.cat([model.theta.flatten(), *(b.double().flatten() for b in model.buffers.values())]), losses
+
+
+@needs_gpu
+@pytest.mark.parametrize("name", ["gem", "dcl"])
+@pytest.mark.parametrize("options", [{}, {"optimizer": "adam", "lr": 0.01}])
+@pytest.mark.parametrize("policy", [Policy(), Policy(update="sequential", batchnorm="separate"), Policy(start=1)])
+def test_graphs_train_as_steps_do(name: str, options: dict[str, object], policy: Policy) -> None:
+    plain, plain_losses = trained(name, options, policy, graphs=False)
+    captured, captured_losses = trained(name, options, policy, graphs=True)
+    torch.testing.assert_close(captured, plain, rtol=1e-9, atol=1e-12)
+    assert torch.allclose(torch.stack(captured_losses), torch.stack(plain_losses), rtol=1e-9)
+
+
+@needs_gpu
+def test_dropout_in_graphs_draws_what_it_draws_in_steps() -> None:
+    def trained_with(*, graphs: bool) -> Tensor:
+        with seeded(0, "model"):
+            modules = [nn.Sequential(nn.Linear(6, 8), nn.Dropout(0.5), nn.Linear(8, 9)) for _ in range(2)]
+        heads, cuda = Heads(3, 3, masked=True), torch.device("cuda")
+        model = Replicas(modules, heads, device=cuda, dtype=torch.float64, seeds=[3, 7])
+        step = Step(model, Gem(TaskMemory(3, 8)), 0.1)
+        advance, generator = Captured(step) if graphs else step, torch.Generator().manual_seed(0)
+        for number in range(18):
+            x = torch.randn(2, 4, 6, generator=generator, dtype=torch.float64)
+            y = torch.randint(3, x.shape[:2], generator=generator)
+            advance(Batch(x.cuda(), y.cuda(), number // 6), None)
+        return model.theta
+
+    found = trained_with(graphs=True)
+    torch.testing.assert_close(found, trained_with(graphs=False), rtol=1e-9, atol=1e-12)
+    assert not torch.allclose(found[0], found[1])
+
+
+@needs_gpu
+@pytest.mark.parametrize("guard", [False, True])
+@pytest.mark.parametrize("learner", ["gem", "a-gem", "er"])
+@pytest.mark.parametrize("name", [*sorted(SIGNALS.keys() - {"none"}), *OPTIONS])
+def test_every_signal_trains_in_graphs_as_in_steps(name: str, learner: str, guard: bool) -> None:
+    """Images and steps are such that rounding stays rounding: BatchNorm over a few numbers would make 1e-15 1e-2."""
+    changes = [*signal_and_pool(name), f"learner.name={learner}", "learner.memory=8"]
+    setting = load("digits", changes).rows[1].setting
+
+    def networks(purpose: str) -> Replicas:
+        modules: list[nn.Module] = []
+        for seed in range(2):
+            with seeded(seed, purpose):
+                modules.append(SlimResNet18(2, 6))
+        return Replicas(modules, Heads(3, 2, masked=True), device=torch.device("cuda"), dtype=torch.float64)
+
+    def trained_with(*, graphs: bool) -> tuple[Tensor, Metrics]:
+        model = networks("model")
+        own = signal(setting.signal, model, [0, 1], 0.1, lambda: networks("teacher"), Scale())
+        step = Step(
+            model, learner_by_name(setting.learner, 2, classes=3, seeds=[0, 1]), 0.001, own, Policy(guard=guard)
+        )
+        advance, generator = Captured(step) if graphs else step, torch.Generator().manual_seed(0)
+        for number in range(16):
+            x = torch.rand(2, 10, 3, 16, 16, generator=generator, dtype=torch.float64).cuda()
+            y = torch.randint(3, (2, 4), generator=generator).cuda()
+            used = torch.tensor([True, number % 2 == 0]).cuda()
+            truth = torch.randint(3, (2, 6), generator=generator).cuda()
+            shown = Unlabelled(x[:, 4:], used, views(setting.signal).count, truth=truth)
+            unlabelled = shown if number % 3 else None
+            metrics = advance(Batch(x[:, :4], y, number // 8), unlabelled)
+        return model.theta, metrics
+
+    found, metrics = trained_with(graphs=True)
+    expected, plain = trained_with(graphs=False)
+    torch.testing.assert_close(found, expected, rtol=1e-7, atol=1e-10)
+    assert metrics.keys() == plain.keys()
+
+
+class Tracing(TorchDispatchMode):
+    """Writes down operations, their numbers, and where the tensors lie that were there before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made: set[int] = set()
+        self.log: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        leaves = tree_leaves((args, kwargs or {}))
+        self.log.append(f"{func} {[self._told(leaf) for leaf in leaves]}")
+        before = {leaf.untyped_storage().data_ptr() for leaf in leaves if isinstance(leaf, Tensor)} - self.made
+        found = func(*args, **(kwargs or {}))
+        places = {leaf.untyped_storage().data_ptr() for leaf in tree_leaves(found) if isinstance(leaf, Tensor)}
+        self.made |= places - before
+        return found
+
+    def _told(self, leaf: object) -> str:
+        if not isinstance(leaf, Tensor):
+            return "generator" if isinstance(leaf, torch.Generator) else repr(leaf)
+        made = leaf.untyped_storage().data_ptr() in self.made
+        return f"{tuple(leaf.shape)} {'made' if made else leaf.data_ptr()}"
+
+
+class Traced:
+    """Stands where graphs would: inputs keep their place, and every step of a kind has to be the same operations."""
+
+    def __init__(self, step: Any) -> None:
+        self.step, self.compared = step, 0
+        self.known: dict[object, tuple[Batch, Unlabelled | None, list[str]]] = {}
+
+    def __call__(self, batch: Batch, unlabelled: Unlabelled | None = None) -> Metrics:
+        self.step.prepare(batch, unlabelled)
+        key = (batch.task, batch.x.shape, None if unlabelled is None else unlabelled.x.shape, self.step.kind(batch))
+        if key not in self.known:
+            extra = None if unlabelled is None else Unlabelled(unlabelled.x.clone(), unlabelled.used.clone())
+            self.known[key] = (Batch(batch.x.clone(), batch.y.clone(), batch.task), extra, [])
+            return self.step.advance(batch, unlabelled)  # type: ignore[no-any-return]
+        own, extra, log = self.known[key]
+        own.x.copy_(batch.x), own.y.copy_(batch.y)
+        if extra is not None and unlabelled is not None:
+            extra.x.copy_(unlabelled.x), extra.used.copy_(unlabelled.used)
+        with Tracing() as tracing:
+            metrics = self.step.advance(own, extra)
+        if log:
+            assert tracing.log == log
+            self.compared += 1
+        log[:] = tracing.log
+        return metrics  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("learner", ["acl", "er", "a-gem", "joint", "pnn", "hat"])
+def test_a_step_of_many_epochs_is_always_the_same_operations_in_the_same_places(
+    learner: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a graph would replay, seen without one; rates drop and everybody starts anew in the fifth epoch."""
+    made: list[Traced] = []
+    for module in ("gradcast.epochs.steps", "gradcast.learners.acl.acl_step"):
+        monkeypatch.setattr(f"{module}.fastest", lambda step: (made.append(Traced(step)), made[-1])[1])
+    changes = ["schedule.epochs=6", "schedule.patience=1", "schedule.above_chance=1.0", "stream.batch=80"]
+    loop = PreparedRun(Place(torch.device("cpu"), torch.float64), SHELF).loop(
+        scheduled(learner, *changes, "policy.batch=80", "signal.alpha=0.01"), [0]
+    )
+    loop.run([])
+    assert len(made) == (2 if learner == "acl" else 1)
+    assert all(each.compared > 10 for each in made)
+
+
+@cache
+def on_gpu() -> PreparedRun:
+    return PreparedRun(Place(torch.device("cuda"), torch.float64), SHELF)
+
+
+@needs_gpu
+@pytest.mark.parametrize("learner", ["acl", "finetune", "er", "a-gem", "gem", "joint", "pnn", "hat"])
+def test_many_epochs_train_in_graphs_as_in_steps(learner: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six epochs: every kind of step is captured, the rate drops, and everybody starts anew in the fifth."""
+    changes = ["schedule.epochs=6", "schedule.patience=1", "schedule.above_chance=1.0", "stream.batch=80"]
+    own = scheduled(learner, *changes, "policy.batch=80", "signal.alpha=0.01")
+
+    def trained() -> Tensor:
+        loop = on_gpu().loop(own, [0, 1])
+        assert isinstance(loop, EpochLoop)
+        loop.run([])
+        return torch.cat([loop.learner.weights_for(task) for task in range(2)])
+
+    found = trained()
+    for module in ("gradcast.epochs.steps", "gradcast.learners.acl.acl_step"):
+        monkeypatch.setattr(f"{module}.fastest", lambda step: step)
+    torch.testing.assert_close(found, trained(), rtol=1e-6, atol=1e-9)

@@ -1,0 +1,117 @@
+import gc
+import weakref
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from gradcast.data.cache import Cache
+from gradcast.data.load import Shelf, untracked
+from gradcast.devices import Place
+from gradcast.learners.registry import AgemSpec, ErSpec, GemSpec
+from gradcast.networks import MLP
+from gradcast.specs import build
+from gradcast.specs.spec import Setting
+from gradcast.specs.text import load
+from gradcast.streams.stream import Stream
+from gradcast.training import grouping
+from gradcast.training.grouping import activation_numbers, recalled_images, replica_bytes, together
+from tests.helpers import CPU
+
+PLACE = Place(CPU, torch.float32)
+
+
+def scene(*settings: str) -> tuple[Setting, Stream]:
+    setting = load("digits", list(settings)).rows[1].setting
+    return setting, build.stream(setting.stream, Shelf(Path("data"), Cache(Path("cache")), untracked))
+
+
+def test_all_seeds_at_once_where_memory_is_plenty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grouping, "free_memory", lambda device: 1 << 40)
+    assert together(*scene(), [3, 1, 4, 1, 5], PLACE) == [[3, 1, 4, 1, 5]]
+
+
+def test_groups_are_nearly_equal_and_keep_the_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    need = replica_bytes(*scene(), PLACE)
+    monkeypatch.setattr(grouping, "free_memory", lambda device: int(3.5 * need / grouping.SHARE))
+    assert together(*scene(), list(range(7)), PLACE) == [[0, 1], [2, 3], [4, 5, 6]]
+
+
+def test_one_seed_is_tried_however_little_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grouping, "free_memory", lambda device: 0)
+    assert together(*scene(), [0, 1], PLACE) == [[0], [1]]
+
+
+def test_need_grows_with_memories_tasks_and_type() -> None:
+    base = replica_bytes(*scene(), PLACE)
+    assert replica_bytes(*scene("learner.memory=512"), PLACE) > 1.5 * base
+    assert replica_bytes(*scene("stream.tasks=5"), PLACE) < 0.6 * base
+    assert replica_bytes(*scene(), Place(CPU, torch.float64)) > 1.5 * base
+    assert replica_bytes(*scene("learner.name=finetune"), PLACE) < 0.3 * base
+
+
+def test_one_constraint_needs_less_than_one_a_task() -> None:
+    gem, agem, large = (
+        replica_bytes(*scene(f"learner.name={name}", *more), PLACE)
+        for name, *more in [("gem",), ("a-gem",), ("a-gem", "learner.reference=100000")]
+    )
+    assert agem < 0.5 * gem
+    assert agem < large < gem
+    assert recalled_images(AgemSpec(name="a-gem"), 0, 10) == (0, 0)
+    assert recalled_images(AgemSpec(name="a-gem"), 2, 10) == (130, 1)
+    assert recalled_images(AgemSpec(name="a-gem"), 19, 10) == (256, 1)
+    assert recalled_images(GemSpec(), 19, 10) == (19 * 256, 19)
+    assert recalled_images(ErSpec(name="er"), 19, 10) == (10, 0)
+
+
+def test_activations_are_what_the_backward_pass_needs() -> None:
+    network = MLP([12, 7, 5, 3])
+    assert activation_numbers(network, (1, 3, 4)) == 12 + 7 + 5  # inputs of the three layers; ReLU keeps its output
+
+
+def test_counting_lets_go_of_the_weights() -> None:
+    network = MLP([12, 7, 5, 3])
+    watched = weakref.ref(list(network.parameters())[-2])  # the last layer's weight
+    activation_numbers(network, (1, 3, 4))
+    del network
+    gc.collect()
+    assert watched() is None
+
+
+def test_tasks_of_many_epochs_need_room_for_the_best_and_for_every_tasks_modules() -> None:
+    def need(*changes: str) -> int:
+        setting = load("acl-digits", list(changes)).rows[0].setting
+        assert setting.schedule is not None
+        tasks = build.curriculum(setting.stream, setting.schedule, Shelf(Path("data"), Cache(Path("cache")), untracked))
+        return replica_bytes(setting, tasks, PLACE)
+
+    base = need()
+    assert need("model.widths=[640, 640, 640]") > 2 * base
+    assert need("stream.batch=320", "policy.batch=320") > 2 * base
+    assert need("learner.memory=64") > 1.5 * base
+    joint = ["learner.name=joint", "stream.classes_per_task=2"]
+    assert need(*joint, "stream.tasks=5", "stream.batch=100") > need(*joint, "stream.tasks=2", "stream.batch=100")
+
+
+def test_few_labels_need_room_for_two_views_and_further_weights() -> None:
+    settings = [row.setting for row in load("digits-100").rows if row.name in ("supervised", "mg")]
+    stream = build.stream(settings[0].stream, Shelf(Path("data"), Cache(Path("cache")), untracked))
+    plain = settings[0].learner.model_copy(update={"momentum": 0.0, "decay": 0.0})
+    alone = settings[0].model_copy(update={"semi": None, "learner": plain})
+    made = MLP([64, 64, 10], norm="batch")
+    weights, images = sum(p.numel() for p in made.parameters()), 64 + 64
+    more = 6 * weights * 4 + 5 * images * activation_numbers(made, (1, 8, 8))
+    for setting in settings:
+        assert replica_bytes(setting, stream, PLACE) == replica_bytes(alone, stream, PLACE) + more
+
+
+def test_rows_of_patches_are_counted_where_they_are_made() -> None:
+    network = nn.Sequential(
+        nn.Conv2d(3, 4, 3), nn.Conv2d(4, 5, 2, stride=2), nn.Conv2d(5, 6, 3, padding=1), nn.Conv2d(6, 2, 1)
+    )
+    without = activation_numbers(network, (3, 8, 8))
+    rows = 6 * 6 * 27 + 3 * 3 * 16  # of those that are neither padded nor of single pixels
+    assert activation_numbers(network, (3, 8, 8), patches=True) == without + rows
+    assert activation_numbers(network, (3, 8, 8)) == without
+    assert activation_numbers(MLP((6, 5, 3)), (6,), patches=True) == activation_numbers(MLP((6, 5, 3)), (6,))
