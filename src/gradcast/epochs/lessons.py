@@ -128,7 +128,7 @@ class Lessons:
         return self._part(self.x[0], kept, task), self._part(self.x[0], aside, task)
 
     def _of(self, task: int, row: int, part: int, most: int | None) -> tuple[np.ndarray, np.ndarray]:
-        """Slots and labels of a replica's images."""
+        """Places and labels of a replica's images."""
         found = [self.places[part][label][:most] for label in self.orders[row, task]]
         return np.concatenate(found), np.repeat(np.arange(self.width), [len(each) for each in found])
 

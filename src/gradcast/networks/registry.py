@@ -180,8 +180,8 @@ def _try(made: nn.Module, spec: ModelSpec, shape: Shape, outputs: int) -> None:
         found = made.eval()(torch.zeros(2, *shape))
     except Exception as error:  # noqa: BLE001 -- anybody's code may raise anything
         raise GradcastError(
-            f"{what} cannot take images of {shape[0]} x {shape[1]} x {shape[2]} ({message_of(error)}); set stream.size or "
-            "stream.colour, or choose another network"
+            f"{what} cannot take images of {shape[0]} x {shape[1]} x {shape[2]} ({message_of(error)}); set stream.size "
+            "or stream.colour, or choose another network"
         ) from None
     if getattr(found, "shape", None) != (2, outputs):
         given = tuple(getattr(found, "shape", ())) or type(found).__name__

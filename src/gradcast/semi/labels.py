@@ -12,7 +12,7 @@ from gradcast.randomness import numpy_generator
 def choose_labelled(
     y: Int[np.ndarray, " n"], count: int, seed: int, *, classes: Sequence[str]
 ) -> Int[np.ndarray, " count"]:
-    """Slots of the images that keep their label, in rising order.
+    """Places of the images that keep their label, in rising order.
 
     Where ``count`` is no multiple of the number of classes, some classes, drawn too, have one image more. Of fewer
     labels none is new: they are part of more labels of the same seed.
@@ -39,7 +39,7 @@ def choose_labelled(
 
 
 def others(count: int, labelled: Int[np.ndarray, " some"]) -> Int[np.ndarray, " rest"]:
-    """Slots of all the other images, of ``count``."""
+    """Places of all the other images, of ``count``."""
     kept = np.ones(count, dtype=bool)
     kept[labelled] = False
     return np.flatnonzero(kept)

@@ -20,8 +20,8 @@ Place = Annotated[str, Field(pattern=r"^[^\x00]*$")]  # of a file or folder
 class Table(BaseModel):
     """A table: frozen, no unknown keys, no conversion of types (``tasks = true`` is a mistake).
 
-    A run is known by what its specification says. Keys that came later are ``omitted_defaults`` where they have their default: so
-    runs that know nothing of them are found again.
+    A run is known by what its specification says. Keys that came later are left out where they have their default
+    (``omitted_defaults``), so that earlier runs are found again.
     """
 
     omitted_defaults: ClassVar[tuple[str, ...]] = ()

@@ -77,6 +77,6 @@ class Adversary(Learner):
 
 
 def features(model: Replicas, outputs: Float[Tensor, "r b columns"]) -> tuple[Tensor, Tensor]:
-    """PreparedRun and private ones."""
+    """Shared and private ones."""
     zs, zp = outputs[..., model.heads.width :].chunk(2, dim=-1)
     return zs, zp

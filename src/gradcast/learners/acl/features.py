@@ -27,7 +27,7 @@ def likeness(loop: Training) -> FeatureMap | None:
 
 @torch.no_grad()
 def _features(learner: Acl, lessons: Lessons, task: int) -> Float[np.ndarray, "2 images latent"]:
-    """PreparedRun and private ones of images spread over all classes, with the task's own private module."""
+    """Shared and private ones of images spread over all classes, with the task's own private module."""
     whole, model, theta = lessons.test(task), learner.model, learner.weights_for(task)
     count = int(whole.counts[0])
     chosen = torch.linspace(0, count - 1, min(count, IMAGES)).round().long().to(whole.y.device)
