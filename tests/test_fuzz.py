@@ -50,8 +50,8 @@ from tests.mutations import damaged, edited
 from tests.networks.test_weights import save
 from tests.reproduce.scene import experiment
 from tests.results.report.copies import unfinish, with_portrait
-from tests.runs import small
-from tests.test_verify import CASES, trace
+from tests.trained_runs import small
+from tests.verify.test_replay import CASES, trace
 
 LONGEST = 5.0  # seconds for one small file: far beyond what any takes, far below a hang
 MOST_MEMORY = 600 * 2**20  # bytes that a whole reader's files may add to the process

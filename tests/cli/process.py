@@ -11,7 +11,7 @@ from unittest import mock
 import torch
 
 from gradcast.cli.app import main
-from tests.runs import SMALL
+from tests.trained_runs import SMALL
 
 Done = subprocess.CompletedProcess[str]
 ALONE = ("--threads", "1")  # see conftest.py

@@ -16,7 +16,7 @@ from gradcast.results.comparison import Comparisons
 from gradcast.results.comparison import compare as compare_places
 from gradcast.results.report import number
 from tests.results.report.copies import copy_of_run
-from tests.runs import finished
+from tests.trained_runs import finished
 
 
 def command(*arguments: str) -> str:

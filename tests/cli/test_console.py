@@ -10,7 +10,7 @@ from rich.console import Console
 
 from gradcast.cli.console import ProgressDisplay, print_results
 from gradcast.training.loop import Extent, Position
-from tests.runs import few_labels, finished
+from tests.trained_runs import few_labels, finished
 
 
 def console(width: int = 80) -> tuple[Console, io.StringIO]:

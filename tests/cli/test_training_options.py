@@ -11,8 +11,8 @@ from gradcast.errors import GradcastError
 from gradcast.results.quick import QUICK_LOOK
 from gradcast.runs.checkpoint.keeper import Safety
 from tests.cli.process import called, cli
-from tests.commands.test_ssl import short
-from tests.runs import small
+from tests.cli.test_ssl_command import short
+from tests.trained_runs import small
 
 
 def test_it_takes_whatever_run_takes(tmp_path: Path) -> None:

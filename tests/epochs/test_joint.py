@@ -14,7 +14,7 @@ from gradcast.training.step import Step
 from tests.epochs.scene import lessons
 from tests.helpers import CPU, flat, replicas
 from tests.learners.acl.scene import CLASSES, SIDE
-from tests.test_replicas import own_module
+from tests.replicas.test_replicas import own_module
 
 LR = torch.tensor([0.1, 0.05], dtype=torch.float64)
 

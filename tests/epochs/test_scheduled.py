@@ -23,7 +23,7 @@ from gradcast.specs.text import dump, load
 from tests.epochs.scene import Diary
 from tests.helpers import EITHER_DEVICE
 from tests.runs.checkpoint.scene import Scene
-from tests.test_build import PLACE, SHELF
+from tests.specs.test_build import PLACE, SHELF
 
 OWN = ("acl", "pnn", "hat")
 RESIDUAL = "acl model.name=slim-resnet18 model.width=1 policy.batchnorm=separate"

@@ -17,7 +17,7 @@ from gradcast.training.step import Step
 from tests.epochs.scene import lessons
 from tests.helpers import batch, flat, replicas
 from tests.learners.acl.scene import CLASSES, SIDE
-from tests.test_replicas import own_module
+from tests.replicas.test_replicas import own_module
 
 
 def finetune(model: Replicas, **options: float) -> StepEpochs:

@@ -1,7 +1,7 @@
 import torch
 
 from gradcast.gradients.gradient import Gradient, PastGradients
-from tests.passes.test_factors import factors
+from tests.replicas.passes.test_factors import factors
 
 BOTH = torch.tensor([True, True])
 SECOND = torch.tensor([False, True])

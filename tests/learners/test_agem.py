@@ -16,7 +16,7 @@ from gradcast.replicas.heads import Heads
 from gradcast.replicas.replicas import Replicas
 from gradcast.training.step import Step
 from tests.helpers import batch, flat, replicas
-from tests.test_replicas import own_module
+from tests.replicas.test_replicas import own_module
 
 HEADS = Heads(3, tasks=4, masked=True)
 

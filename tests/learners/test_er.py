@@ -6,7 +6,7 @@ from gradcast.memories.reservoir import Reservoir
 from gradcast.replicas.heads import Heads
 from gradcast.training.step import Step
 from tests.helpers import batch, replicas
-from tests.test_replicas import own_module
+from tests.replicas.test_replicas import own_module
 
 
 def test_a_step_descends_the_mean_loss_of_batch_and_replay() -> None:

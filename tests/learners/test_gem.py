@@ -12,7 +12,7 @@ from gradcast.memories.ring import TaskMemory
 from gradcast.replicas.heads import Heads
 from gradcast.training.step import Step
 from tests.helpers import batch, replicas
-from tests.test_replicas import own_module
+from tests.replicas.test_replicas import own_module
 
 
 def gradient(module: nn.Module, x: Tensor, y: Tensor, columns: slice) -> np.ndarray:

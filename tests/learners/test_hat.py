@@ -15,7 +15,7 @@ from gradcast.replicas.replicas import Replicas
 from gradcast.training.step import Step
 from tests.helpers import CPU, flat
 from tests.learners.acl.scene import CLASSES, SIDE, batch
-from tests.test_replicas import own_module
+from tests.replicas.test_replicas import own_module
 
 LR = torch.tensor([0.01, 0.002], dtype=torch.float64)
 BATCHES, STEEPEST, CLIP = 3, 20.0, 2.0

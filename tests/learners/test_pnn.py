@@ -13,7 +13,7 @@ from gradcast.replicas.replicas import Replicas
 from gradcast.training.step import Step
 from tests.helpers import CPU, flat
 from tests.learners.acl.scene import CLASSES, SIDE, batch
-from tests.test_replicas import own_module
+from tests.replicas.test_replicas import own_module
 
 LR = torch.tensor([0.5, 0.25], dtype=torch.float64)
 

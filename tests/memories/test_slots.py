@@ -2,7 +2,7 @@ import numpy as np
 import torch
 
 from gradcast.memories.slots import Slots
-from tests.test_reservoir import numbered
+from tests.memories.test_reservoir import numbered
 
 
 def test_images_labels_and_tasks_go_where_they_are_told() -> None:

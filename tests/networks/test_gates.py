@@ -7,7 +7,7 @@ from gradcast.replicas.heads import Heads
 from gradcast.replicas.passes import folded
 from gradcast.replicas.replicas import Replicas
 from tests.helpers import CPU
-from tests.test_replicas import own_module
+from tests.replicas.test_replicas import own_module
 
 
 class Multiplied(nn.Module):

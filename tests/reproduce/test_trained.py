@@ -17,8 +17,8 @@ from gradcast.reproduce.reproduce import Request, outcome, request, train
 from gradcast.reproduce.show_table import save
 from gradcast.reproduce.trained import Trained, known
 from gradcast.results.measures import Measures
-from tests.experiments.test_errors import experiment as table_of_errors
 from tests.reproduce.scene import experiment
+from tests.reproduce.test_error_rates import experiment as table_of_errors
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 ONE, OTHER = (Measures(acc, 0.1, 0.2, 0.05, 0.15, 0.8, 0.0) for acc in (0.7, 0.6))

@@ -7,7 +7,7 @@ from gradcast.results.advice import AVERAGED, BEST, advice
 from gradcast.results.result import RowResult
 from gradcast.results.statistics import compare
 from gradcast.specs.text import load, parse, presets
-from tests.runs import finished
+from tests.trained_runs import finished
 
 DEEP = "icifar100-resnet-gem"
 

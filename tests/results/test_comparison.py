@@ -10,7 +10,7 @@ from gradcast.results import statistics
 from gradcast.results.comparison import Comparisons, compare
 from gradcast.runs.directory import RunDirectory
 from gradcast.runs.recorder import Recorder
-from tests.runs import finished, small
+from tests.trained_runs import finished, small
 
 BASE = {"base": [80.0, 81.0, 79.0]}
 

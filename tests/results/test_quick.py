@@ -1,5 +1,5 @@
 from gradcast.results.quick import QUICK_LOOK, mark
-from tests.runs import small
+from tests.trained_runs import small
 
 
 def test_runs_that_say_so_in_their_title_are_quick_looks() -> None:

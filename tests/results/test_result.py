@@ -12,7 +12,7 @@ from gradcast.results.statistics import compare, correct
 from gradcast.runs.run import run
 from gradcast.runs.step_log import Line
 from gradcast.specs.text import parse
-from tests.runs import few_labels, finished, small
+from tests.trained_runs import few_labels, finished, small
 
 
 def test_results_are_a_function_of_the_directory() -> None:

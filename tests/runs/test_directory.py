@@ -14,7 +14,7 @@ from gradcast.errors import GradcastError
 from gradcast.runs.recorder import Recorder
 from gradcast.specs.text import load
 from gradcast.runs.directory import WRITING, RunDirectory, to_json, write_tensors, write_text
-from tests.runs import begun
+from tests.trained_runs import begun
 
 STEP = '{"step": 0, "task": 0, "loss": 1.0}\n'
 

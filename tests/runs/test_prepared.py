@@ -9,7 +9,7 @@ from gradcast.devices import Place
 from gradcast.errors import GradcastError
 from gradcast.runs.prepared import PreparedRun
 from tests.helpers import CPU
-from tests.runs import small
+from tests.trained_runs import small
 
 
 def test_rows_share_what_is_the_same_and_only_that() -> None:

@@ -9,7 +9,7 @@ import torch
 from gradcast.errors import GradcastError
 from gradcast.runs.recorder import Growing, Recorder
 from gradcast.runs.directory import RunDirectory
-from tests.runs import begun
+from tests.trained_runs import begun
 
 FULL = Path("/dev/full")
 needs_full = pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full, as Linux has it")

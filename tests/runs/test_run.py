@@ -15,7 +15,7 @@ from gradcast.specs.spec import Spec
 from gradcast.specs.text import load
 from gradcast.runs.directory import RunDirectory
 from tests.data.images import fill
-from tests.runs import SMALL, finished, small
+from tests.trained_runs import SMALL, finished, small
 
 
 def files(directory: RunDirectory) -> dict[str, bytes]:

@@ -8,7 +8,7 @@ import pytest
 from gradcast.errors import GradcastError
 from gradcast.runs.run import run
 from gradcast.runs.trackers import TensorBoard, Tracker, WeightsAndBiases, tracker
-from tests.runs import small
+from tests.trained_runs import small
 
 SPEC = ("seeds=[3, 5]", "stream.tasks=2")
 

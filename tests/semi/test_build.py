@@ -31,7 +31,7 @@ from gradcast.training.evaluate import Evaluator
 from tests.epochs.scene import Diary
 from tests.helpers import CPU, EITHER_DEVICE
 from tests.runs.checkpoint.scene import Scene
-from tests.test_build import SHELF
+from tests.specs.test_build import SHELF
 
 PLACE = Place(CPU, torch.float32)
 

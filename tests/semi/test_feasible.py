@@ -6,7 +6,7 @@ from gradcast.specs import build
 from gradcast.specs.compatibility import check
 from gradcast.specs.spec import Setting
 from gradcast.specs.text import load
-from tests.test_build import SHELF
+from tests.specs.test_build import SHELF
 
 
 def setting(row: str, *changes: str) -> Setting:

@@ -2,8 +2,8 @@ import pytest
 import torch
 
 from gradcast.semi.mean_teacher import MeanTeacher
+from tests.replicas.test_replicas import own_module
 from tests.semi.scene import images, moment, small_model
-from tests.test_replicas import own_module
 
 
 def test_the_teacher_begins_as_the_model_and_averages_all_steps_then_the_latest() -> None:

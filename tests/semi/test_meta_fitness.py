@@ -10,8 +10,8 @@ from gradcast.gradients.gradient_learner import GradientLearner
 from gradcast.replicas.replicas import Replicas
 from gradcast.semi.core import Moment
 from gradcast.semi.meta_fitness import MetaFitness
+from tests.replicas.test_replicas import own_module
 from tests.semi.scene import learner, moment, small_model
-from tests.test_replicas import own_module
 
 
 def predicted(h: GradientLearner, z: Tensor, dz: Tensor, replica: int) -> Tensor:

@@ -26,8 +26,8 @@ from gradcast.semi.step import SemiStep
 from gradcast.signals.pseudo_labels import PseudoLabels
 from gradcast.training.capture import Captured
 from tests.helpers import flat, needs_gpu
+from tests.replicas.test_replicas import own_module
 from tests.semi.scene import images, learner, small_model
-from tests.test_replicas import own_module
 
 COURSE = Schedule(steps=100, lr=0.2, warm_up=3, milestones=(4,), ramp=5)
 SEEDS = [0, 1]

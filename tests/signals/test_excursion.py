@@ -10,8 +10,8 @@ from torch.nn.functional import cosine_similarity, cross_entropy
 
 from gradcast.replicas.replicas import Replicas
 from gradcast.signals.excursion import LENGTH, Excursion, explore, labelled_pass, on_simplex
+from tests.replicas.test_replicas import own_module
 from tests.signals.scene import Scene, scene
-from tests.test_replicas import own_module
 
 ETA = 1e-6  # of the step that is differentiated: the formula is its first order
 FINE = 1e-4  # length of an excursion whose own error does not show

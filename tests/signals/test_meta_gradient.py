@@ -9,8 +9,8 @@ from gradcast.signals.excursion import on_simplex
 from gradcast.signals.meta_gradient import MetaGradient, squared_distance
 from gradcast.signals.mixtures import Shares
 from tests.replicas.passes.reference import numbers
+from tests.replicas.test_replicas import own_module
 from tests.signals.scene import scene
-from tests.test_replicas import own_module
 
 
 def test_labels_move_along_the_derivative_through_the_step() -> None:

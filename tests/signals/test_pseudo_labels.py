@@ -10,8 +10,8 @@ from gradcast.replicas.replicas import Replicas
 from gradcast.signals.pseudo_labels import PseudoLabels
 from gradcast.training.step import Step
 from tests.helpers import batch, replicas
+from tests.replicas.test_replicas import loss_gradient, own_module
 from tests.signals.scene import scene
-from tests.test_replicas import loss_gradient, own_module
 
 
 def teacher(norm: str = "none") -> Replicas:

@@ -17,7 +17,7 @@ from gradcast.specs.spec import Setting
 from gradcast.specs.text import load
 from gradcast.streams.scale import Scale
 from tests.helpers import OPTIONS, replicas, signal_and_pool
-from tests.test_build import PLACE, SHELF
+from tests.specs.test_build import PLACE, SHELF
 
 
 def model() -> Replicas:

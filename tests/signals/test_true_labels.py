@@ -5,8 +5,8 @@ from torch.nn.functional import cross_entropy
 
 from gradcast.gradients.length import Length
 from gradcast.signals.true_labels import TrueLabels
+from tests.replicas.test_replicas import own_module
 from tests.signals.scene import Scene, scene
-from tests.test_replicas import own_module
 
 TRUTH = torch.tensor([[0, 2, 1, 1, 0, 2], [2, 2, 0, 1, 1, 1]])
 

@@ -12,7 +12,7 @@ from gradcast.specs.compatibility import check
 from gradcast.specs.spec import Setting
 from gradcast.specs.text import load
 from gradcast.streams.stream import Stream
-from tests.test_build import SHELF
+from tests.specs.test_build import SHELF
 
 
 def setting(*changes: str) -> Setting:

@@ -31,7 +31,7 @@ from gradcast.training.capture import Captured, fastest
 from gradcast.training.step import Step
 from tests.epochs.test_scheduled import setting as scheduled
 from tests.helpers import OPTIONS, needs_gpu, replicas, signal_and_pool
-from tests.test_build import SHELF
+from tests.specs.test_build import SHELF
 
 
 def test_a_cpu_takes_the_step_as_it_is() -> None:

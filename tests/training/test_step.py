@@ -16,7 +16,7 @@ from gradcast.signals import Policy, Predicted
 from gradcast.signals.pseudo_labels import PseudoLabels
 from gradcast.training.step import Step
 from tests.helpers import CPU, batch, replicas
-from tests.test_replicas import loss_gradient, own_module
+from tests.replicas.test_replicas import loss_gradient, own_module
 
 LEARNERS = ["finetune", "gem", "dcl"]
 

@@ -24,7 +24,7 @@ from gradcast.signals.noise import Noise
 from gradcast.signals.pseudo_labels import PseudoLabels
 from tests.helpers import CPU
 from tests.learners.acl.scene import CLASSES, LATENT, batch, images, learner, network, predicted
-from tests.test_replicas import own_module
+from tests.replicas.test_replicas import own_module
 
 LR = torch.tensor([0.05, 0.05], dtype=torch.float64)
 FIRST = torch.tensor([True, False])

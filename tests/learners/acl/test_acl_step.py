@@ -17,7 +17,7 @@ from gradcast.signals.policy import Policy
 from gradcast.signals.predicted import Predicted
 from tests.helpers import flat
 from tests.learners.acl.scene import CLASSES, LATENT, batch, images, learner, predicted
-from tests.test_replicas import own_module
+from tests.replicas.test_replicas import own_module
 
 LR = torch.tensor([0.1, 0.02], dtype=torch.float64)
 ALL = torch.tensor([True, True])

@@ -13,8 +13,8 @@ from gradcast.networks.mlp import MLP
 from gradcast.networks.resnet import SlimResNet18
 from gradcast.replicas.passes import folded, one_by_one, vmapped
 from gradcast.replicas.passes.choice import choose, only_linear
-from tests.passes.test_one_by_one import Branching
 from tests.replicas.passes.reference import Scaled, numbers
+from tests.replicas.passes.test_one_by_one import Branching
 
 
 class Centred(nn.Linear):

@@ -7,7 +7,7 @@ from PIL import Image
 from gradcast.results.figures.curves import Curve, courses, signal_courses, stream_curves
 from gradcast.results.figures.style import save_png
 from gradcast.semi.history import HISTORY
-from tests.runs import few_labels, finished
+from tests.trained_runs import few_labels, finished
 
 
 def test_courses_of_signals_are_drawn_where_there_are_any(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from PIL import Image
 
 from gradcast.results.figures.matrices import accuracy_matrices, accuracy_matrix, difference, difference_matrix
 from gradcast.results.figures.style import save_png, svg
-from tests.runs import finished
+from tests.trained_runs import finished
 
 
 def test_heat_maps_differ_with_the_matrices_and_repeat_exactly(tmp_path: Path) -> None:

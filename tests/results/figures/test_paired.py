@@ -6,7 +6,7 @@ import pytest
 from gradcast.results.figures.paired import paired_differences
 from gradcast.results.figures.style import svg
 from gradcast.results.statistics import compare
-from tests.runs import finished
+from tests.trained_runs import finished
 
 
 def test_a_dot_a_seed_and_the_interval_of_their_mean() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from gradcast.results.feature_map import FeatureMap, feature_map, write_feature_map
 from gradcast.results.quick import QUICK_LOOK
 from gradcast.runs.directory import RunDirectory
-from tests.runs import few_labels, finished
+from tests.trained_runs import few_labels, finished
 
 
 def copy_of_run(to: Path, *, few: bool = False) -> RunDirectory:

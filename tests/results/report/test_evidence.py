@@ -14,7 +14,7 @@ from gradcast.results.report.words import number
 from gradcast.results.result import Added
 from gradcast.results.statistics import Interval, compare
 from tests.results.report.copies import copy_of_run, unfinish
-from tests.runs import small
+from tests.trained_runs import small
 
 
 @pytest.fixture(scope="module")

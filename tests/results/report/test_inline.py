@@ -6,7 +6,7 @@ from gradcast.results.figures.curves import Curve, stream_curves
 from gradcast.results.figures.matrices import accuracy_matrix
 from gradcast.results.figures.style import COLOURS, svg
 from gradcast.results.report.inline import inline
-from tests.runs import finished
+from tests.trained_runs import finished
 
 
 def picture(name: str, label: str = "GEM") -> str:

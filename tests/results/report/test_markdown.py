@@ -3,7 +3,7 @@ from pathlib import Path
 from gradcast.results.quick import QUICK_LOOK
 from gradcast.results.report import number, verdicts, write_report
 from tests.results.report.copies import as_quick_look, copy_of_run, with_portrait
-from tests.runs import few_labels, finished
+from tests.trained_runs import few_labels, finished
 
 
 def test_report_says_verdict_then_numbers() -> None:

@@ -10,7 +10,7 @@ from gradcast.results.statistics import holm
 from gradcast.runs.run import run as train
 from gradcast.specs.text import load
 from tests.results.report.copies import copy_of_run, unfinish, with_portrait
-from tests.runs import finished
+from tests.trained_runs import finished
 
 
 def test_a_finished_run_is_what_result_reads(tmp_path: Path) -> None:

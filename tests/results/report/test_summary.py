@@ -8,7 +8,7 @@ from gradcast.results.report.read import Found, RowState, Run, read_run
 from gradcast.results.report.summary import counts, facts, findings, heading, kind, standing
 from gradcast.results.statistics import compare, correct
 from tests.results.report.copies import copy_of_run, unfinish
-from tests.runs import small
+from tests.trained_runs import small
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from gradcast.results.report.words import DIAGNOSTICS, counted, headline, number
 from gradcast.results.result import diagnose
 from gradcast.results.statistics import Interval
 from gradcast.specs.text import load
-from tests.runs import finished, small
+from tests.trained_runs import finished, small
 
 
 def test_numbers() -> None:

@@ -10,7 +10,7 @@ from gradcast.results.report.read import read_runs
 from gradcast.results.report.write import compose, files_beside, write_files, write_html
 from gradcast.runs.run import run
 from tests.results.report.copies import as_quick_look, copy_of_run, with_portrait
-from tests.runs import small
+from tests.trained_runs import small
 
 
 def test_page_and_files_are_a_function_of_the_run_alone(tmp_path: Path) -> None:

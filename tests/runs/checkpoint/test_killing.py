@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.runs.checkpoint.killing import LEARNERS
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 
 
 def test_rows_that_are_killed_at_any_moment_end_at_the_same_bytes(tmp_path: Path) -> None:

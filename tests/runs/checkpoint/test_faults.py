@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from tests.cli.process import called, cli, small
 from tests.helpers import needs_gpu
-from tests.runs import SMALL
 from tests.runs.checkpoint.scene import Scene, results, tiny
+from tests.trained_runs import SMALL
 
 RUN = ("run", *small("stream.samples=100"), "--seeds", "2", "--device", "cpu", "--checkpoint-steps", "3")
 
