@@ -1,7 +1,6 @@
 """Images as bytes: the common currency of readers, scenarios and pools."""
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -31,13 +30,6 @@ class Images:
 
     def __len__(self) -> int:
         return len(self.y)
-
-    def only(self, classes: Sequence[int]) -> "Images":
-        """The images of these classes, labelled by their place in the list."""
-        place = np.full(max(int(self.y.max(initial=0)), *classes) + 1, -1)
-        place[list(classes)] = np.arange(len(classes))
-        kept = np.flatnonzero(place[self.y] >= 0)
-        return Images(self.x[kept], place[self.y[kept]])
 
 
 @dataclass(frozen=True)

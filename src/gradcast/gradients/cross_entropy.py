@@ -1,4 +1,4 @@
-"""Cross entropy and its gradient with respect to the logits, in closed form."""
+"""Losses of logits and their gradients with respect to them, in closed form."""
 
 import torch
 from jaxtyping import Float, Int
@@ -15,3 +15,22 @@ def cross_entropy(
     loss = -right.squeeze(-1).mean(-1)
     dz = logs.exp().scatter_(-1, labels, right.expm1())  # exact where the label is all but certain
     return loss, dz.div_(y.shape[-1])
+
+
+def divergence(
+    z: Float[Tensor, "*r b c"], label: Float[Tensor, "*r b c"]
+) -> tuple[Float[Tensor, "*r"], Float[Tensor, "*r b c"]]:
+    """``KL(label || softmax(z))``, mean over images, and its gradient; 0 log 0 is 0."""
+    logs = z.log_softmax(-1)
+    loss = (torch.xlogy(label, label) - label * logs).sum(-1).mean(-1)
+    return loss, (logs.exp() * label.sum(-1, keepdim=True) - label) / z.shape[-2]
+
+
+def squared_distance(
+    z: Float[Tensor, "*r u c"], label: Float[Tensor, "*r u c"]
+) -> tuple[Float[Tensor, "*r"], Float[Tensor, "*r u c"]]:
+    """``|softmax(z) - label|^2``, mean over images, and its gradient."""
+    p = z.softmax(-1)
+    away = p - label
+    loss = away.square().sum(-1).mean(-1)
+    return loss, 2 * p * (away - (p * away).sum(-1, keepdim=True)) / z.shape[-2]

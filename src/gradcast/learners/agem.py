@@ -28,8 +28,8 @@ class Agem(Learner):
     def prepare(self, model: Replicas, batch: Batch) -> None:
         """Draw from earlier tasks, and write the batch into memory."""
         self.drawn = self.memory.draw(batch.task, self.count)
-        if not batch.again:
-            self.memory.write(batch)
+        if (fresh := batch.fresh) is not None:
+            self.memory.write(fresh)
 
     def begin(self, model: Replicas, batch: Batch) -> None:
         """Take the gradient of what was drawn, each image with the columns of its own task."""

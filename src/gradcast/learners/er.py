@@ -20,8 +20,8 @@ class Er(Learner):
     def prepare(self, model: Replicas, batch: Batch) -> None:
         """Draw from the past, then let the batch become part of it."""
         self.drawn = self.memory.draw(self.count)
-        if not batch.again:
-            self.memory.write(batch)
+        if (fresh := batch.fresh) is not None:
+            self.memory.write(fresh)
 
     def replay(self) -> Replay | None:
         """What was drawn."""

@@ -45,7 +45,7 @@ class Gem(Learner):
     batchnorm: Statistics = "update"  # what the memories' passes do to BatchNorm statistics
     past: list[PastGradients] = field(default_factory=list, init=False)  # of the step under way
 
-    def twin(self) -> "Gem":
+    def guard(self) -> "Gem":
         """The same memories protect another network; the extra direction is of one network's weights and stays."""
         return replace(self, direction=None)
 
@@ -53,8 +53,8 @@ class Gem(Learner):
         """Write the batch into memory."""
         if self.direction is not None:
             self.direction.prepare(model, batch.task)
-        if not batch.again:
-            self.memory.write(batch)
+        if (fresh := batch.fresh) is not None:
+            self.memory.write(fresh)
 
     def begin(self, model: Replicas, batch: Batch) -> None:
         """Take every earlier task's memory gradient, before the labelled pass."""

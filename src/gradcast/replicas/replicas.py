@@ -87,11 +87,26 @@ class Replicas:
             for name, piece, shape in zip(self.names, pieces, self.shapes, strict=True)
         }
 
-    def forward(self, x: Float[Tensor, "r b *shape"], task: int | Int[Tensor, "r b"], **how: Unpack["How"]) -> "Pass":
-        """A training pass to the logits of the task's columns; tasks may differ from image to image."""
-        if isinstance(task, int):
-            return self._forward(x, lambda y: self.heads.columns(y, task), **how)
-        return self._forward(x, lambda y: self.heads.columns_at(y, task.unsqueeze(1)), **how)
+    def forward(
+        self,
+        x: Float[Tensor, "r b *shape"],
+        task: int | Int[Tensor, "r b"],
+        *,
+        featured: bool = False,
+        **how: Unpack["How"],
+    ) -> "Pass":
+        """A training pass to the logits of the task's columns; tasks may differ from image to image.
+
+        ``featured``: the whole of the pass holds features before the outputs.
+        """
+
+        def select(y: Tensor) -> Tensor:
+            outputs = y.narrow(-1, self.featured.width, self.heads.outputs) if featured else y
+            if isinstance(task, int):
+                return self.heads.columns(outputs, task)
+            return self.heads.columns_at(outputs, task.unsqueeze(1))
+
+        return self._forward(x, select, featured=featured, **how)
 
     def everything(self, x: Float[Tensor, "r b *shape"], **how: Unpack["How"]) -> "Pass":
         """The same to all columns of the output layer."""
@@ -125,13 +140,15 @@ class Replicas:
             passing = x.unsqueeze(1).to(inner)
             y, backward = self._pass(passing, buffers, unlabelled=used is not None, theta=theta, featured=featured)
         z = select(y)
-        leaf = z.detach().squeeze(1)
 
-        def pull(dz: Tensor) -> Gradient:
-            found = backward(z, dz.unsqueeze(1))
+        def pull(dz: Tensor, whole: Tensor | None = None) -> Gradient:
+            ends, slopes = [z], [dz.unsqueeze(1)]
+            if whole is not None:
+                ends, slopes = [z, y], [dz.unsqueeze(1), whole.unsqueeze(1)]
+            found = backward(ends, slopes)
             return Gradient(found.rows().squeeze(1), None if found.factors is None else (found.factors,))
 
-        return Pass(leaf, pull)
+        return Pass(z.detach().squeeze(1), y.detach().squeeze(1), pull)
 
     def step(
         self,
@@ -165,7 +182,7 @@ class Replicas:
         with self._statistics(_updating(statistics, None, self.theta)) as buffers:
             outputs, backward = self._pass(x.to(self.inner), buffers, self.kept.first(which))
         z = self.heads.columns_at(outputs, tasks.unsqueeze(1))
-        found = backward(z, cross_entropy(z.detach(), y)[1])
+        found = backward([z], [cross_entropy(z.detach(), y)[1]])
         if found.factors is not None:
             self.kept.renew(which, found.factors)
         return found
@@ -228,8 +245,8 @@ class Replicas:
             weights, buffers = ({PREFIX + name: t for name, t in named.items()} for named in (weights, buffers))
         y = outputs(module, weights, buffers, images, noise).to(theta.dtype)
 
-        def backward(end: Tensor, gradient: Tensor) -> PastGradients:
-            found = torch.autograd.grad(end, theta, gradient)[0]
+        def backward(ends: Sequence[Tensor], slopes: Sequence[Tensor]) -> PastGradients:
+            found = torch.autograd.grad(ends, theta, slopes)[0]
             return PastGradients(found if self.trained is None else found * self.trained)
 
         return y.unflatten(0, x.shape[:3]), backward
@@ -261,8 +278,8 @@ class Replicas:
         """The same for networks of linear layers alone, where gradients need not be formed to be compared."""
         y, seen = folded.linear_layers(self.module, self.parameters(theta), images, first)
 
-        def backward(end: Tensor, gradient: Tensor) -> PastGradients:
-            slopes = torch.autograd.grad(end, [layer.y for layer in seen], gradient)
+        def backward(ends: Sequence[Tensor], slopes: Sequence[Tensor]) -> PastGradients:
+            slopes = torch.autograd.grad(ends, [layer.y for layer in seen], slopes)
             layers = [
                 Factor(layer.x.view(*shape, -1), slope.view(*shape, -1), self.places[layer.weight], bias)
                 for layer, slope in zip(seen, slopes, strict=True)
@@ -282,15 +299,19 @@ class How(TypedDict, total=False):
     exact: bool  # in the weights' own arithmetic, where the model's is coarser
 
 
-Backward = Callable[[Tensor, Tensor], PastGradients]
+Backward = Callable[[Sequence[Tensor], Sequence[Tensor]], PastGradients]
 
 
 @dataclass(frozen=True)
 class Pass:
-    """Logits (or what else was asked for), without a graph, and the way back from their gradient to the weights'."""
+    """Logits (or what else was asked for) and all that the network gave, without a graph, and the way back.
+
+    ``pull`` leads from a gradient at ``z``, and one at ``whole`` where there is any, to the weights' gradient.
+    """
 
     z: Float[Tensor, "r b c"]
-    pull: Callable[[Tensor], Gradient]
+    whole: Float[Tensor, "r b columns"]
+    pull: Callable[..., Gradient]
 
 
 def _updating(statistics: Statistics, used: Tensor | None, theta: Tensor) -> Bool[Tensor, " r"] | None:

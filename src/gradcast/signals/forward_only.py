@@ -14,5 +14,5 @@ class ForwardOnly(Signal):
         self, model: Replicas, unlabelled: Unlabelled, task: int, *, statistics: Statistics = "update"
     ) -> tuple[Gradient, Metrics]:
         """Zero."""
-        model.forward(unlabelled.x, task, statistics=statistics, used=unlabelled.used)
+        model.forward(unlabelled.first_view().x, task, statistics=statistics, used=unlabelled.used)
         return Gradient(torch.zeros_like(model.theta)), {}

@@ -2,84 +2,68 @@
 
 from typing import ClassVar
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from gradcast.core import Labelled, Metrics, Signal, Unlabelled
-from gradcast.gradients.gradient import Gradient
-from gradcast.replicas.replicas import Replicas, Statistics
-from gradcast.signals.excursion import explore, labelled_pass
-from gradcast.signals.mixtures import Shares, divergence, mix, mix_labels
+from gradcast.core import Batch, LogitSignal, Metrics, Mixed, Preview, Unlabelled
+from gradcast.gradients.cross_entropy import squared_distance
+from gradcast.replicas.replicas import Replicas
+from gradcast.signals.mixtures import Shares, mix, mix_labels
 
 
-class MetaGradient(Signal):
-    """Gradient of ``weight`` times the mean squared distance of the model's probabilities from such labels.
+class MetaGradient(LogitSignal):
+    """Gradient of ``weight`` times the mean squared distance of the model's probabilities from such labels, ramped up.
 
     A label starts as what the model says and takes one step along the derivative of the labelled loss after a step on
     it. To first order that is the derivative of its probabilities along the labelled gradient, taken by a central
-    difference, in the weights' own arithmetic. All of this happens with running statistics; only the last pass trains.
+    difference, in the weights' own arithmetic. This happens in evaluation mode, before the training passes; labels
+    start anew in every step.
 
-    With ``shares`` there is one more: the first labelled images, each mixed with an unlabelled one, and the divergence
-    of what the model says of a mixture from the mixture of their labels is added.
+    With ``shares`` (mix-up) labelled image i is mixed with unlabelled image i, and so are their labels: the mixtures
+    take the place of the labelled images in the training pass. Labelled images beyond the unlabelled ones stay alone.
     """
 
     checkpointed: ClassVar[tuple[str, ...]] = ("shares",)
+    ramped: ClassVar[bool] = True
 
     def __init__(self, *, weight: float = 1.0, shares: Shares | None = None) -> None:
         self.weight, self.shares = weight, shares
-        self.labelled: Labelled | None = None
+        self.label: Float[Tensor, "r u c"] | None = None
 
-    def prepare(self, unlabelled: Unlabelled) -> None:
+    def prepare(self, batch: Batch, unlabelled: Unlabelled | None) -> None:
         """Draw the proportions of mixtures."""
-        if self.shares is not None:
-            self.shares.draw(unlabelled.drawn_by(), unlabelled.images, unlabelled.x)
+        if self.shares is not None and unlabelled is not None:
+            pairs = min(batch.y.shape[1], unlabelled.images)
+            self.shares.draw(unlabelled.drawn_by(), pairs, unlabelled.x)
 
-    def learn(self, model: Replicas, labelled: Labelled) -> Metrics:
-        """The batch that labels shall be good for."""
-        self.labelled = labelled
-        return {}
+    def look(self, preview: Preview) -> Metrics:
+        """Label the unlabelled images."""
+        self.label = preview.excursion.labels(preview.lr)
+        moved = self.label - preview.excursion.here.softmax(-1)
+        return {"label_movement": moved.abs().sum(-1).mean(-1) / 2}
 
-    def gradient(
-        self, model: Replicas, unlabelled: Unlabelled, task: int, *, statistics: Statistics = "update"
-    ) -> tuple[Gradient, Metrics]:
+    def mix_up(self, preview: Preview) -> Mixed | None:
+        """Labelled images of replicas without unlabelled ones stay as they are."""
+        if self.shares is None:
+            return None
+        assert self.label is not None
+        batch, used = preview.batch, preview.unlabelled.used.view(-1, 1)
+        pairs = min(batch.y.shape[1], preview.unlabelled.images)
+        shares = torch.where(used, self.shares.of(pairs), 1.0)
+        x = mix(batch.x[:, :pairs], preview.x[:, :pairs], shares)
+        label = mix_labels(batch.y[:, :pairs], self.label[:, :pairs], shares)
+        if pairs < batch.y.shape[1]:
+            alone = torch.ones_like(batch.y[:, pairs:], dtype=shares.dtype)
+            nothing = torch.zeros_like(label[:, :1]).expand(-1, alone.shape[1], -1)
+            rest = mix_labels(batch.y[:, pairs:], nothing, alone)
+            x, label = torch.cat([x, batch.x[:, pairs:]], dim=1), torch.cat([label, rest], dim=1)
+        return Mixed(x, label)
+
+    def slopes(
+        self, model: Replicas, z: Float[Tensor, "r u c"], unlabelled: Unlabelled, task: int
+    ) -> tuple[Float[Tensor, "r u c"], Metrics]:
         """``2 p (p - label - <p, p - label>)`` for every image, divided by their number."""
-        label = self._labels(model, unlabelled, task)  # before the training passes move the running statistics
-        mixed = None if self.shares is None else self._mixed(self.shares, model, unlabelled, label, statistics)
-        made = model.forward(unlabelled.x, task, statistics=statistics, used=unlabelled.used)
-        loss, dz = squared_distance(made.z, label)
-        own = made.pull(self.weight * dz)
-        return (own, {"signal_loss": loss}) if mixed is None else (own + mixed[1], {"signal_loss": loss + mixed[0]})
-
-    def _mixed(
-        self,
-        shares: Shares,
-        model: Replicas,
-        unlabelled: Unlabelled,
-        label: Float[Tensor, "r u c"],
-        statistics: Statistics,
-    ) -> tuple[Float[Tensor, " r"], Gradient]:
-        """As many pairs as both have images."""
-        assert self.labelled is not None
-        assert shares.values is not None
-        batch = self.labelled.batch
-        pairs = min(batch.y.shape[1], unlabelled.images)
-        share, own = shares.values[:, :pairs], label[:, :pairs]
-        x = mix(batch.x[:, :pairs], unlabelled.x[:, :pairs], share)
-        made = model.forward(x, batch.task, statistics=statistics, used=unlabelled.used)
-        loss, dz = divergence(made.z, mix_labels(batch.y[:, :pairs], own, share))
-        return loss, made.pull(self.weight * dz)
-
-    def _labels(self, model: Replicas, unlabelled: Unlabelled, task: int) -> Float[Tensor, "r u c"]:
-        assert self.labelled is not None
-        made, dz = labelled_pass(model, self.labelled.batch)
-        return explore(model, unlabelled.x, made.pull(dz).flat, task).labels(self.labelled.lr)
-
-
-def squared_distance(
-    z: Float[Tensor, "*r u c"], label: Float[Tensor, "*r u c"]
-) -> tuple[Float[Tensor, "*r"], Float[Tensor, "*r u c"]]:
-    """``|softmax(z) - label|^2``, mean over images, and its gradient."""
-    p = z.softmax(-1)
-    away = p - label
-    loss = away.square().sum(-1).mean(-1)
-    return loss, 2 * p * (away - (p * away).sum(-1, keepdim=True)) / z.shape[-2]
+        assert self.label is not None
+        loss, dz = squared_distance(z, self.label)
+        return self.weight * dz, {"signal_loss": loss}

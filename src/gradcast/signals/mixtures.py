@@ -19,7 +19,7 @@ class Shares:
     def __init__(self, beta: float, seeds: Sequence[int]) -> None:
         self.beta = beta
         self.generators = [numpy_generator(seed, "mix-up") for seed in seeds]
-        self.values: Float[Tensor, "r b"] | None = None  # of the labelled images; keeps its place in memory
+        self.values: dict[int, Float[Tensor, "r b"]] = {}  # by number of pairs; each keeps its place in memory
 
     def draw(self, replicas: Iterable[int], pairs: int, like: Tensor) -> None:
         """On the host, for these replicas; the others take no random number, as if they were alone."""
@@ -27,7 +27,11 @@ class Shares:
         for replica in replicas:
             drawn[replica] = torch.from_numpy(self.generators[replica].beta(self.beta, self.beta, pairs))
         shares = to_device(drawn, like.device)
-        self.values = shares if self.values is None else self.values.copy_(shares)
+        self.values[pairs] = self.values[pairs].copy_(shares) if pairs in self.values else shares
+
+    def of(self, pairs: int) -> Float[Tensor, "r b"]:
+        """Those of the step under way, which has so many pairs."""
+        return self.values[pairs]
 
 
 def mix(
@@ -41,14 +45,5 @@ def mix(
 def mix_labels(
     y: Int[Tensor, "r b"], label: Float[Tensor, "r b c"], shares: Float[Tensor, "r b"]
 ) -> Float[Tensor, "r b c"]:
-    """The same of labels, one of which is a class."""
+    """Labels of mixtures, where the first image's label is a class and the other's is soft."""
     return mix(torch.zeros_like(label).scatter_(-1, y.unsqueeze(-1), 1.0), label, shares)
-
-
-def divergence(
-    z: Float[Tensor, "*r b c"], label: Float[Tensor, "*r b c"]
-) -> tuple[Float[Tensor, "*r"], Float[Tensor, "*r b c"]]:
-    """``KL(label || softmax(z))``, mean over images, and its gradient; 0 log 0 is 0."""
-    logs = z.log_softmax(-1)
-    loss = (torch.xlogy(label, label) - label * logs).sum(-1).mean(-1)
-    return loss, (logs.exp() * label.sum(-1, keepdim=True) - label) / z.shape[-2]

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from gradcast.core import Labelled, LogitSignal, Metrics, Unlabelled
+from gradcast.core import Batch, Labelled, LogitSignal, Metrics, Unlabelled
 from gradcast.devices import to_device
 from gradcast.gradients.length import Length
 from gradcast.replicas.replicas import Replicas
@@ -31,9 +31,11 @@ class Noise(LogitSignal):
         self.classes, self.generators, self.distribution, self.length = classes, list(generators), distribution, length
         self.drawn: Float[Tensor, "r u c"] | None = None  # keeps its place in memory
 
-    def prepare(self, unlabelled: Unlabelled) -> None:
+    def prepare(self, batch: Batch, unlabelled: Unlabelled | None) -> None:
         """A replica that uses no unlabelled batch takes no random number, as if it were alone."""
-        images = unlabelled.x
+        if unlabelled is None:
+            return
+        images = unlabelled.first_view().x
         drawn = torch.zeros(*images.shape[:2], self.classes, dtype=images.dtype)
         for replica in unlabelled.drawn_by():
             drawn[replica] = self._draw(drawn.shape[1:], self.generators[replica], drawn.dtype)

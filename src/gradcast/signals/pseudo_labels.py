@@ -12,7 +12,6 @@ from gradcast.gradients.cross_entropy import cross_entropy
 from gradcast.gradients.gradient import Gradient
 from gradcast.gradients.length import Length, unit
 from gradcast.gradients.sgd import LearningRate
-from gradcast.learners.finetune import Finetune
 from gradcast.replicas.replicas import Replicas, Statistics
 
 
@@ -25,6 +24,7 @@ class PseudoLabels(LogitSignal):
     """
 
     checkpointed: ClassVar[tuple[str, ...]] = ("teacher", "length")
+    ramped: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class PseudoLabels(LogitSignal):
         guard: Learner | None = None,
     ) -> None:
         self.teacher, self.soft, self.weight, self.length, self.seen = teacher, soft, weight, length, seen
-        self.guard = guard or Finetune()  # what it checkpointed is the learner's
+        self.guard, self.own_pass = guard, seen  # what the guard remembers is the learner's
         self.label: Float[Tensor, "r u c"] | None = None  # of the unlabelled images last seen
 
     def networks(self) -> Sequence[Replicas]:
@@ -71,6 +71,7 @@ class PseudoLabels(LogitSignal):
         self, model: Replicas, unlabelled: Unlabelled, task: int, *, statistics: Statistics = "update"
     ) -> tuple[Gradient, Metrics]:
         """Of the columns that the teacher chooses among."""
+        unlabelled = unlabelled.first_view()
         if not self.seen:
             return super().gradient(model, unlabelled, task, statistics=statistics)
         made = model.everything(unlabelled.x, statistics=statistics, used=unlabelled.used)
@@ -88,10 +89,14 @@ class PseudoLabels(LogitSignal):
         return dz if self.length is None else self.length.rescale(dz), {}
 
     def _teach(self, batch: Batch, lr: LearningRate) -> None:
-        self.guard.begin(self.teacher, batch)
+        if self.guard is not None:
+            self.guard.begin(self.teacher, batch)
         made = self.teacher.forward(batch.x, batch.task)
-        gradient, _ = self.guard.constrain(made.pull(cross_entropy(made.z, batch.y)[1]))
-        self.teacher.step(gradient, lr)
+        gradient = made.pull(cross_entropy(made.z, batch.y)[1])
+        if self.guard is None:
+            self.teacher.step(gradient.flat, lr)
+            return
+        self.teacher.step(self.guard.constrain(gradient)[0], lr)
         self.guard.end(self.teacher)
 
     @torch.no_grad()

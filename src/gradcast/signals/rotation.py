@@ -8,7 +8,7 @@ from jaxtyping import Int
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from gradcast.core import Metrics, Signal, Unlabelled
+from gradcast.core import Batch, Metrics, Signal, Unlabelled
 from gradcast.devices import to_device
 from gradcast.gradients.gradient import Gradient
 from gradcast.replicas.replicas import Replicas, Statistics
@@ -29,8 +29,11 @@ class Rotation(Signal):
         """The head."""
         return self.head.state()
 
-    def prepare(self, unlabelled: Unlabelled) -> None:
+    def prepare(self, batch: Batch, unlabelled: Unlabelled | None) -> None:
         """Draw the turns; a replica that uses no unlabelled batch takes no random number, as if it were alone."""
+        if unlabelled is None:
+            return
+        unlabelled = unlabelled.first_view()
         shape = unlabelled.x.shape[:2]
         drawn = torch.zeros(shape, dtype=torch.long)
         for replica in unlabelled.drawn_by():
@@ -44,7 +47,7 @@ class Rotation(Signal):
     ) -> tuple[Gradient, Metrics]:
         """Turned images pass, each once."""
         assert self.turns is not None
-        turns = self.turns
+        turns, unlabelled = self.turns, unlabelled.first_view()
         turned = quarter_turns(unlabelled.x.flatten(0, 1), turns.flatten()).view_as(unlabelled.x)
 
         def loss(answers: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from gradcast.data.images import Pixels, Shape, fingerprint
-from gradcast.devices import to_device
+from gradcast.devices import Place, to_device
 from gradcast.randomness import numpy_generator
 from gradcast.streams.augment import (
     AUGMENTATIONS,
@@ -72,46 +72,37 @@ TRANSFORMS: dict[TransformName, Transform] = {
 
 
 class Pool:
-    """Unlabelled images on the device, as bytes until they are asked for."""
+    """Unlabelled images on the device, as bytes until they are asked for; the same for all tasks and seeds."""
 
-    def __init__(
-        self,
-        x: Pixels,
-        scale: Scale,
-        steps: Sequence[Augmentation] = (),
-        *,
-        y: Int[np.ndarray, " n"] | None = None,
-        device: torch.device,
-        dtype: torch.dtype,
-    ) -> None:
-        self.x = torch.from_numpy(np.array(x)).to(device)
-        self.y = None if y is None else torch.from_numpy(np.array(y)).to(device)  # what they show, where that is known
+    by_task = False
+
+    def __init__(self, x: Pixels, scale: Scale, steps: Sequence[Augmentation] = (), *, place: Place) -> None:
+        self.x = torch.from_numpy(np.array(x)).to(place.device)
         self.scale, self.steps = scale, tuple(steps)
         self.content = fingerprint(x)
-        self.device, self.dtype = device, dtype
+        self.device, self.dtype = place.device, place.dtype
 
     def __len__(self) -> int:
         return len(self.x)
 
-    def of(
-        self, task: int, seeds: Sequence[int], index: Int[np.ndarray, "r u"]
-    ) -> tuple["Pool", Int[np.ndarray, "r u"]]:
-        """The pool itself: all tasks and seeds have the same."""
-        return self, index
-
-    def truth(self, index: Int[np.ndarray, "r u"]) -> Int[Tensor, "r u"] | None:
-        """What these images show."""
-        return None if self.y is None else self.y[to_device(index, self.device)]
+    def size(self, task: int) -> int:
+        """Images to walk through."""
+        return len(self)
 
     def images(
         self,
+        task: int,
+        seeds: Sequence[int],
         index: Int[np.ndarray, "r u"],
         generators: Sequence[torch.Generator] = (),
         steps: Sequence[Augmentation] = (),
-    ) -> Float[Tensor, "r u c h w"]:
-        """These images as the model sees them, after further ``steps``; a row of indices and a generator a replica."""
+    ) -> tuple[Float[Tensor, "r u c h w"], None]:
+        """These images as the model sees them, after further ``steps``; a row of indices and a generator a replica.
+
+        What they show is not known.
+        """
         chosen, steps = self.x[to_device(index, self.device)].to(self.dtype) / 255, (*self.steps, *steps)
-        return self.scale(augment(chosen, steps, generators) if steps else chosen, self.dtype)
+        return self.scale(augment(chosen, steps, generators) if steps else chosen, self.dtype), None
 
 
 def subset(x: Pixels, ratio: float, data_seed: int) -> Pixels:

@@ -6,7 +6,8 @@ from.
 
 import random
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -14,10 +15,10 @@ import torch
 from jaxtyping import Int
 from PIL import Image
 
-from gradcast.data.images import Shape, Source
+from gradcast.data.images import Images, Shape, Source
 from gradcast.errors import GradcastError
 from gradcast.randomness import numpy_generator
-from gradcast.streams.stream import Task
+from gradcast.streams.stream import Subset, Task
 
 Scenario = Literal["rotated", "permuted", "split"]
 ClassOrder = Literal["natural", "shuffled"] | Sequence[int]
@@ -31,18 +32,16 @@ def rotated(source: Source, tasks: int, data_seed: int) -> Tasks:
     span = HALF_TURN / tasks
     generator = random.Random(data_seed)  # Python's, as the published script; its own angles were drawn unseeded
     angles = np.array([span * (t + generator.random()) for t in range(tasks)])
-    parts = [Task(source.train, source.test, rotation(source.shape, angle)) for angle in angles]
+    parts = [_moved(source, rotation(source.shape, angle)) for angle in angles]
     return parts, len(source.classes), {"angles": angles}
 
 
 def permuted(source: Source, tasks: int, data_seed: int) -> Tasks:
     """Task t shuffles the pixels by its own permutation; the first task is permuted too."""
-    generator = torch.Generator().manual_seed(
-        data_seed
-    )  # torch's, as the published script: seed 0 gives its permutations
+    generator = torch.Generator().manual_seed(data_seed)  # torch's, as the published script: seed 0 gives its own
     pixels = int(np.prod(source.shape))
     permutations = np.stack([torch.randperm(pixels, generator=generator).numpy() for _ in range(tasks)])
-    parts = [Task(source.train, source.test, order) for order in permutations]
+    parts = [_moved(source, order) for order in permutations]
     return parts, len(source.classes), {"permutations": permutations}
 
 
@@ -51,12 +50,7 @@ def split(
 ) -> Tasks:
     """Task t holds the next classes of the order."""
     classes = len(source.classes)
-    width = classes_per_task or classes // tasks
-    if width < 1 or width * tasks > classes:
-        raise GradcastError(
-            f"{tasks} tasks of {max(width, 1)} classes need {tasks * max(width, 1)} classes and {source.name} has "
-            f"{classes}; lower stream.tasks or stream.classes_per_task"
-        )
+    width = _width(source, tasks, classes_per_task)
     if classes_per_task is None and width * tasks < classes:
         warnings.warn(
             f"{tasks} tasks of {width} classes leave out {classes - width * tasks} of the {classes} of {source.name}",
@@ -68,11 +62,73 @@ def split(
             f"stream.class_order lists {len(order)} classes, {tasks} tasks of {width} need {width * tasks}"
         )
     rows = np.array(order[: width * tasks]).reshape(tasks, width)
-    parts = [Task(source.train.only(own), source.test.only(own), None) for own in rows.tolist()]
+    parts = [Task(_only(source.train, own), _only(source.test, own)) for own in rows.tolist()]
     for index, task in enumerate(parts):
         if not len(task.train) or not len(task.test):
             raise GradcastError(f"task {index} (classes {rows[index].tolist()}) has no training or no test images")
     return parts, width, {"class_order": rows}
+
+
+def seeded(
+    source: Source, tasks: int, *, classes_per_task: int | None
+) -> tuple[Callable[[int], list[Task]], int, Mapping[str, object]]:
+    """The same with a class order of each seed's own: that of ``numpy.random.RandomState(seed)``.
+
+    Every class gives as many training images as the smallest has: tasks of all seeds are equally long.
+    """
+    classes, width = len(source.classes), _width(source, tasks, classes_per_task)
+    places = [[np.flatnonzero(images.y == label) for label in range(classes)] for images in (source.train, source.test)]
+    empty = [label for label in range(classes) if not all(len(part[label]) for part in places)]
+    if empty:
+        raise GradcastError(f"class {empty[0]} has no training or no test images; leave it out of the source")
+    each = min(map(len, places[0]))
+
+    @cache
+    def of_seed(seed: int) -> list[Task]:
+        rows = class_order(seed, classes)[: tasks * width].reshape(tasks, width).tolist()
+        return [
+            Task(
+                _joined(source.train, [places[0][label][:each] for label in own]),
+                _joined(source.test, [places[1][label] for label in own]),
+            )
+            for own in rows
+        ]
+
+    return of_seed, width, {"class_order": f"numpy.random.RandomState(seed).permutation({classes})"}
+
+
+def class_order(seed: int, classes: int) -> Int[np.ndarray, " classes"]:
+    """The published class order of this seed."""
+    order: np.ndarray = np.random.RandomState(seed).permutation(classes)
+    return order
+
+
+def _moved(source: Source, origin: Int[np.ndarray, " pixels"]) -> Task:
+    return Task(Subset.whole(source.train), Subset.whole(source.test), origin)
+
+
+def _width(source: Source, tasks: int, classes_per_task: int | None) -> int:
+    classes = len(source.classes)
+    width = classes_per_task or classes // tasks
+    if width < 1 or width * tasks > classes:
+        raise GradcastError(
+            f"{tasks} tasks of {max(width, 1)} classes need {tasks * max(width, 1)} classes and {source.name} has "
+            f"{classes}; lower stream.tasks or stream.classes_per_task"
+        )
+    return width
+
+
+def _only(images: Images, classes: Sequence[int]) -> Subset:
+    """The images of these classes, labelled by their place in the list."""
+    place = np.full(max(int(images.y.max(initial=0)), *classes) + 1, -1)
+    place[list(classes)] = np.arange(len(classes))
+    kept = np.flatnonzero(place[images.y] >= 0)
+    return Subset(images.x, kept, place[images.y[kept]])
+
+
+def _joined(images: Images, places: Sequence[np.ndarray]) -> Subset:
+    """These places, class after class."""
+    return Subset(images.x, np.concatenate(places), np.repeat(np.arange(len(places)), [len(each) for each in places]))
 
 
 def _order(source: Source, class_order: ClassOrder, data_seed: int) -> list[int]:

@@ -1,92 +1,124 @@
-"""A stream: tasks in order, each with labelled samples for every replica and a test set that all replicas share."""
+"""A stream: tasks in order, each with labelled images for every seed, images without a label, and a test set."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import torch
 from jaxtyping import Int
 
-from gradcast.core import Batch
-from gradcast.data.images import Images, Shape, move_pixels
-from gradcast.randomness import numpy_generator, torch_generator
-from gradcast.streams.augment import Augmentation, augment
+from gradcast.data.images import Images, Pixels, Shape, move_pixels
+from gradcast.randomness import numpy_generator
+from gradcast.streams.augment import Augmentation
+from gradcast.streams.few_labels import choose_labelled
 from gradcast.streams.scale import Scale
+
+
+@dataclass(frozen=True)
+class Subset:
+    """Some images of a source, by their places in it, and their classes inside a task."""
+
+    source: Pixels
+    places: Int[np.ndarray, " n"]
+    y: Int[np.ndarray, " n"]
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    @classmethod
+    def whole(cls, images: Images) -> "Subset":
+        """All images of a source."""
+        return cls(images.x, np.arange(len(images)), images.y)
+
+    def images(self, origin: Int[np.ndarray, " pixels"] | None = None) -> Images:
+        """The images themselves, their pixels moved."""
+        return Images(move_pixels(self.source[self.places], origin), self.y)
 
 
 @dataclass(frozen=True)
 class Task:
     """Images to train and to test on, and where each pixel comes from (None: stays where it is)."""
 
-    train: Images
-    test: Images
-    origin: Int[np.ndarray, " pixels"] | None
+    train: Subset
+    test: Subset
+    origin: Int[np.ndarray, " pixels"] | None = None
 
 
 @dataclass(frozen=True)
 class Stream:
-    """All tasks; ``facts`` holds what was drawn to make them (angles, permutations, class order), stored with a run."""
+    """All tasks; ``facts`` holds what was drawn to make them (angles, permutations, class order), stored with a run.
 
-    tasks: Sequence[Task]
+    Of a task's training images a seed is shown ``samples`` (None: all) times ``ratio``. Of those ``labels`` keep their
+    label (None: all); the others are the task's own unlabelled images. Images that are not shown are held out.
+    """
+
+    tasks: Sequence[Task]  # of every seed; of seed 0 where seeds have tasks of their own
     shape: Shape
     width: int  # classes a task
-    facts: Mapping[str, np.ndarray]
+    facts: Mapping[str, object]
     content: str = ""  # a digest of the images and labels it was made of
-    samples: int | None = None  # labelled images a task; None: all it has
-    ratio: float = 1.0  # share of those that keep their label; the others are not seen at all
+    samples: int | None = None
+    ratio: float = 1.0
+    labels: int | None = None
     scale: Scale = field(default_factory=Scale)
     steps: tuple[Augmentation, ...] = ()  # augmentations of labelled training images
+    own_tasks: Callable[[int], Sequence[Task]] | None = None  # tasks of a seed, where every seed has its own
 
-    def count(self, task: int) -> int:
-        """Labelled samples of the task that one replica sees."""
+    def task(self, number: int, seed: int) -> Task:
+        """A task as this seed sees it."""
+        return self.tasks[number] if self.own_tasks is None else self.own_tasks(seed)[number]
+
+    def shown(self, task: int) -> int:
+        """Training images of the task that one seed is shown, with or without their label."""
         return max(round(self.ratio * (self.samples or len(self.tasks[task].train))), 1)
 
+    def count(self, task: int) -> int:
+        """Labelled training images of the task for one seed."""
+        return self.shown(task) if self.labels is None else self.labels
+
     def order(self, task: int, seed: int) -> Int[np.ndarray, " images"]:
-        """All training images of the task as a replica draws them; those beyond its count are held out."""
+        """All training images of the task as a seed draws them; those beyond the ones shown are held out."""
         return numpy_generator(seed, "samples", task).permutation(len(self.tasks[task].train))
 
-    def length(self, batch: int, epochs: int) -> int:
-        """Training steps of the whole stream."""
-        return epochs * sum(-(-self.count(task) // batch) for task in range(len(self.tasks)))
+    def held_out(self, task: int, seed: int) -> Int[np.ndarray, " rest"]:
+        """Training images of the task that the seed is not shown."""
+        return self.order(task, seed)[self.shown(task) :]
+
+    def labelled(self, task: int, seed: int) -> Int[np.ndarray, " labelled"]:
+        """Training images whose label the seed is shown, in rising order."""
+        shown = self._shown(task, seed)
+        if self.labels is None:
+            return shown
+        y = self.task(task, seed).train.y[shown]
+        return shown[choose_labelled(y, self.labels, seed, task=task, classes=self.width)]
+
+    def unlabelled(self, task: int, seed: int) -> Int[np.ndarray, " rest"]:
+        """Training images that the seed is shown without their label, in rising order."""
+        return np.setdiff1d(self._shown(task, seed), self.labelled(task, seed), assume_unique=True)
+
+    def first_pass(self, task: int, seed: int) -> Int[np.ndarray, " labelled"]:
+        """The labelled images in the order of a seed's first pass."""
+        order = self.order(task, seed)
+        return order[np.isin(order, self.labelled(task, seed))]
+
+    def _shown(self, task: int, seed: int) -> Int[np.ndarray, " shown"]:
+        total, shown = len(self.tasks[task].train), self.shown(task)
+        return np.arange(total) if shown == total else np.sort(self.order(task, seed)[:shown])
 
     def describe(self) -> dict[str, object]:
         """What was made of the source, to be stored with a run."""
+        numbers = range(len(self.tasks))
+        few = {} if self.labels is None else {"unlabelled_images": [self.shown(t) - self.count(t) for t in numbers]}
         return {
             "shape": list(self.shape),
             "classes_per_task": self.width,
-            "labelled_images": [self.count(task) for task in range(len(self.tasks))],
+            "labelled_images": [self.count(task) for task in numbers],
+            **few,
             "test_images": [len(task.test) for task in self.tasks],
             "mean": list(self.scale.mean),
             "std": list(self.scale.std),
             **self.facts,
         }
 
-    def batches(
-        self, task: int, seeds: Sequence[int], *, batch: int, epochs: int, device: torch.device, dtype: torch.dtype
-    ) -> Iterator[Batch]:
-        """The task's labelled batches: each replica draws its own samples in its own order; none crosses tasks.
-
-        The last batch of an epoch may be short. Every further epoch is shuffled anew.
-        """
-        count, train = self.count(task), self.tasks[task].train
-        drawn = [self.order(task, seed)[:count] for seed in seeds]
-        moved = [move_pixels(train.x[own], self.tasks[task].origin) for own in drawn]
-        x = torch.from_numpy(np.stack(moved)).to(device)
-        y = torch.from_numpy(np.stack([train.y[own] for own in drawn])).to(device)
-        shuffles = [numpy_generator(seed, "epochs", task) for seed in seeds]
-        generators = [torch_generator(seed, "augment", task) for seed in seeds]
-        for epoch in range(epochs):
-            if epoch:
-                order = torch.from_numpy(np.stack([shuffle.permutation(count) for shuffle in shuffles])).to(device)
-                replica = torch.arange(len(seeds), device=device).unsqueeze(1)
-                x, y = x[replica, order], y[replica, order]
-            for start in range(0, count, batch):
-                images = x[:, start : start + batch]
-                if self.steps:
-                    images = augment(images.to(dtype) / 255, self.steps, generators)
-                yield Batch(self.scale(images, dtype), y[:, start : start + batch], task)
-
     def test(self, task: int) -> Images:
-        """The task's test set, its pixels moved as in training."""
-        own = self.tasks[task]
-        return Images(move_pixels(own.test.x, own.origin), own.test.y)
+        """The test set of a task that all seeds share, its pixels moved as in training."""
+        return self.tasks[task].test.images(self.tasks[task].origin)

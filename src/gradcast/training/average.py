@@ -1,11 +1,11 @@
 """A moving average of the weights: steps of a constant length never settle, their mean does."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import ClassVar
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from gradcast.replicas.replicas import Replicas
@@ -30,6 +30,14 @@ class Average:
         self.count += 1
         move(self.theta, self.buffers, model, 1 / min(self.count, self.steps))
 
+    @torch.no_grad()
+    def restart(self, model: Replicas, which: Bool[Tensor, " r"]) -> None:
+        """These replicas' weights have been exchanged: their average is what they are now."""
+        chosen = which.to(model.theta.device)
+        self.theta[chosen] = model.theta[chosen]
+        for name, mean in self.buffers.items():
+            mean[chosen] = model.buffers[name][chosen]
+
     @contextmanager
     def shown(self, model: Replicas) -> Iterator[None]:
         """The model has the average for its weights meanwhile, and its own again afterwards."""
@@ -40,6 +48,11 @@ class Average:
             yield
         finally:
             _put(places, own)
+
+
+def shown(average: Average | None, model: Replicas) -> AbstractContextManager[None]:
+    """The model has the weights that are evaluated meanwhile."""
+    return nullcontext() if average is None else average.shown(model)
 
 
 @torch.no_grad()

@@ -7,19 +7,19 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from gradcast.core import Batch, Metrics, Unlabelled
+from gradcast.core import Batch, Feeds, Metrics, Unlabelled
 from gradcast.errors import GradcastError, message_of
 from gradcast.replicas.replicas import Replicas
 
-Advance = Callable[[Batch, Unlabelled | None], Metrics]
-Key = tuple[int, torch.Size, torch.Size | None, Hashable]
+Advance = Callable[[Batch, Feeds], Metrics]
+Key = tuple[int, torch.Size, tuple[torch.Size, ...], Hashable]
 
 
 @runtime_checkable
 class Capturable(Protocol):
     """What may be captured: the host prepares, then the device advances and never waits for the host."""
 
-    def __call__(self, batch: Batch, unlabelled: Unlabelled | None = None) -> Metrics:
+    def __call__(self, batch: Batch, unlabelled: Feeds = ()) -> Metrics:
         """Both."""
         ...
 
@@ -31,11 +31,11 @@ class Capturable(Protocol):
         """What else than task and sizes decides which operations it consists of."""
         ...
 
-    def prepare(self, batch: Batch, unlabelled: Unlabelled | None) -> None:
+    def prepare(self, batch: Batch, unlabelled: Feeds) -> None:
         """On the host; what the device needs of it goes to tensors that keep their place."""
         ...
 
-    def advance(self, batch: Batch, unlabelled: Unlabelled | None) -> Metrics:
+    def advance(self, batch: Batch, unlabelled: Feeds) -> Metrics:
         """On the device alone."""
         ...
 
@@ -51,19 +51,19 @@ class Recording:
 
     graph: torch.cuda.CUDAGraph
     batch: Batch
-    unlabelled: Unlabelled | None
+    unlabelled: Feeds
     names: list[str]
     values: Tensor  # [metrics, R]
 
-    def replay(self, batch: Batch, unlabelled: Unlabelled | None) -> Metrics:
+    def replay(self, batch: Batch, unlabelled: Feeds) -> Metrics:
         """The step with these inputs."""
         self.batch.x.copy_(batch.x)
         self.batch.y.copy_(batch.y)
-        if unlabelled is not None and self.unlabelled is not None:
-            self.unlabelled.x.copy_(unlabelled.x)
-            self.unlabelled.used.copy_(unlabelled.used)
-            if unlabelled.truth is not None and self.unlabelled.truth is not None:
-                self.unlabelled.truth.copy_(unlabelled.truth)
+        for place, new in zip(self.unlabelled, unlabelled, strict=True):
+            place.x.copy_(new.x)
+            place.used.copy_(new.used)
+            if place.truth is not None and new.truth is not None:
+                place.truth.copy_(new.truth)
         self.graph.replay()
         return dict(zip(self.names, self.values.clone(), strict=True))
 
@@ -81,13 +81,13 @@ class Captured:
         self.seen: set[Key] = set()
         self.recordings: dict[Key, Recording] = {}
 
-    def __call__(self, batch: Batch, unlabelled: Unlabelled | None = None) -> Metrics:
+    def __call__(self, batch: Batch, unlabelled: Feeds = ()) -> Metrics:
         """Train on one labelled batch and, where there is one, an unlabelled batch."""
         if all(key[0] != batch.task for key in self.seen):
             self.seen.clear()
             self.recordings.clear()
         self.step.prepare(batch, unlabelled)
-        extra = None if unlabelled is None else unlabelled.x.shape
+        extra = tuple(each.x.shape for each in unlabelled)
         key = (batch.task, batch.x.shape, extra, self.step.kind(batch))
         if key not in self.seen or not all(network.capturable for network in self.step.networks()):
             self.seen.add(key)
@@ -96,12 +96,8 @@ class Captured:
             self.recordings[key] = self._capture(batch, unlabelled)
         return self.recordings[key].replay(batch, unlabelled)
 
-    def _capture(self, batch: Batch, unlabelled: Unlabelled | None) -> Recording:
-        own = Batch(batch.x.clone(), batch.y.clone(), batch.task)
-        extra = None
-        if unlabelled is not None:
-            truth = None if unlabelled.truth is None else unlabelled.truth.clone()
-            extra = Unlabelled(unlabelled.x.clone(), unlabelled.used.clone(), unlabelled.views, truth=truth)
+    def _capture(self, batch: Batch, unlabelled: Feeds) -> Recording:
+        own, extra = Batch(batch.x.clone(), batch.y.clone(), batch.task), tuple(map(_copied, unlabelled))
         graph = torch.cuda.CUDAGraph()
         for network in self.step.networks():
             for generator in network.chance.generators:
@@ -119,3 +115,8 @@ class Captured:
                 "may not look at numbers on the host, as .item(), print or an if do; change it, or use --device cpu"
             ) from None
         return Recording(graph, own, extra, list(metrics), values)
+
+
+def _copied(unlabelled: Unlabelled) -> Unlabelled:
+    truth = None if unlabelled.truth is None else unlabelled.truth.clone()
+    return Unlabelled(unlabelled.x.clone(), unlabelled.used.clone(), unlabelled.views, truth=truth)

@@ -1,6 +1,7 @@
 """Accuracy of every replica on every task's test set."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -8,38 +9,102 @@ from jaxtyping import Float
 from torch import Tensor
 
 from gradcast.data.images import Images
+from gradcast.devices import Place
 from gradcast.replicas.replicas import Replicas
 from gradcast.streams.scale import Scale
+from gradcast.streams.task_data import TaskData
+from gradcast.training.trainer import Trainer
 
 CHUNK = {"cpu": 100, "cuda": 10_000}  # images a forward pass: what a cache holds, what keeps a GPU busy
+OWN_CHUNK = {"cpu": 64, "cuda": 512}  # the same where every replica has images of its own
 VALUES = 10_000 * 28 * 28  # of a pass's images, at most: features of Conv-Large take 85 times their room
 
 
-class Evaluator:
-    """Test sets of all tasks on the device, one after another, as bytes.
+class SharedTests:
+    """Test sets of all tasks on the device, one after another, as bytes; all replicas have the same.
 
     ``drop_last`` reproduces a slip of the published code: the last image of each test set is not looked at and counts
     as wrong.
     """
 
-    def __init__(
-        self, tests: Sequence[Images], scale: Scale, *, drop_last: bool, device: torch.device, dtype: torch.dtype
-    ) -> None:
+    def __init__(self, tests: Sequence[Images], scale: Scale, *, drop_last: bool, place: Place) -> None:
         seen = [slice(0, len(test) - 1 if drop_last else len(test)) for test in tests]
-        self.x = torch.from_numpy(np.concatenate([t.x[own] for t, own in zip(tests, seen, strict=True)])).to(device)
-        self.y = torch.from_numpy(np.concatenate([t.y[own] for t, own in zip(tests, seen, strict=True)])).to(device)
-        self.count = torch.tensor([len(test) for test in tests], device=device)
-        counted = [own.stop for own in seen]
-        self.task = torch.repeat_interleave(torch.arange(len(tests)), torch.tensor(counted)).to(device)
-        self.scale, self.dtype = scale, dtype
+        x, y = (np.concatenate([getattr(t, part)[s] for t, s in zip(tests, seen, strict=True)]) for part in "xy")
+        self.x, self.y = (torch.from_numpy(each).to(place.device) for each in (x, y))
+        self.count = torch.tensor([len(test) for test in tests], device=place.device)
+        self.ends = np.cumsum([own.stop for own in seen]).tolist()
+        counted = torch.tensor([own.stop for own in seen])
+        self.task = torch.repeat_interleave(torch.arange(len(tests)), counted).to(place.device)
+        self.scale, self.dtype = scale, place.dtype
 
-    def __call__(self, model: Replicas) -> Float[Tensor, "r tasks"]:
-        """Share of right answers, in float64: one row of the accuracy matrix for each replica."""
-        right = torch.zeros(model.count, len(self.count), dtype=torch.float64, device=self.y.device)
+    def __call__(self, trainer: Trainer, tasks: range) -> Float[Tensor, "r tasks"]:
+        """Share of right answers in these tasks, in float64."""
+        model, first = trainer.evaluated, tasks.start
+        right = torch.zeros(model.count, len(tasks), dtype=torch.float64, device=self.y.device)
         size = min(CHUNK[self.y.device.type], max(VALUES // self.x[0].numel(), 1))
-        for start in range(0, len(self.y), size):
-            chunk = slice(start, start + size)
-            tasks = self.task[chunk]
-            hits = model.classify(self.scale(self.x[chunk], self.dtype), tasks) == self.y[chunk]
-            right.index_add_(1, tasks, hits.double())
-        return right / self.count
+        for start, end, theta in self._runs(trainer, tasks):
+            with _with_weights(model, theta):
+                for place in range(start, end, size):
+                    chunk = slice(place, min(place + size, end))
+                    images, own = self.scale(self.x[chunk], self.dtype), self.task[chunk]
+                    answers = trainer.classify(images.unsqueeze(0).expand(model.count, *images.shape), own)
+                    hits = (model.classify(images, own) if answers is None else answers) == self.y[chunk]
+                    right.index_add_(1, own - first, hits.double())
+        return right / self.count[tasks.start : tasks.stop]
+
+    def _runs(self, trainer: Trainer, tasks: range) -> Iterator[tuple[int, int, Tensor | None]]:
+        """Images that pass with the same weights: those of all tasks, unless tasks have weights of their own."""
+        starts = [0, *self.ends]
+        if len(tasks) and all(trainer.weights_for(task) is None for task in tasks):
+            yield starts[tasks.start], starts[tasks.stop], None
+            return
+        for task in tasks:
+            yield starts[task], starts[task + 1], trainer.weights_for(task)
+
+
+class OwnTests:
+    """Test sets of tasks that differ from seed to seed."""
+
+    def __init__(self, data: TaskData, *, drop_last: bool) -> None:
+        self.data, self.drop_last = data, drop_last
+
+    @torch.no_grad()
+    def __call__(self, trainer: Trainer, tasks: range) -> Float[Tensor, "r tasks"]:
+        """Share of right answers in these tasks, in float64."""
+        found = [self._accuracy(trainer, task) for task in tasks]
+        return torch.stack(found, dim=1) if found else torch.zeros(trainer.model.count, 0, dtype=torch.float64)
+
+    def _accuracy(self, trainer: Trainer, task: int) -> Float[Tensor, " r"]:
+        model, portion, theta = trainer.evaluated, self.data.test(task), trainer.weights_for(task)
+        counts = portion.counts
+        if self.drop_last:
+            last = (counts - 1).unsqueeze(1)
+            portion.y.scatter_(1, last, -1)
+        hits = []
+        for batch in self.data.batches(portion, OWN_CHUNK[portion.y.device.type]):
+            tasks = torch.full_like(batch.y[0], task)
+            with _with_weights(model, theta):
+                answers = trainer.classify(batch.x, tasks)
+                if answers is None:
+                    answers = model.forward(batch.x, task, statistics="frozen").z.argmax(-1)
+            hits.append((answers == batch.y).sum(1))
+        return torch.stack(hits).sum(0).double() / counts
+
+
+Tests = SharedTests | OwnTests
+
+
+@contextmanager
+def _with_weights(model: Replicas, theta: Tensor | None) -> Iterator[None]:
+    """The model has other weights meanwhile."""
+    if theta is None or theta is model.theta:
+        yield
+        return
+    own = model.theta.clone()
+    with torch.no_grad():
+        model.theta.copy_(theta)
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            model.theta.copy_(own)

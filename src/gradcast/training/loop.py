@@ -1,24 +1,23 @@
-"""The loop: a stream, step by step, with an evaluation of all tasks before it and after each task."""
+"""The loop: tasks in order, batch by batch, with an evaluation of all tasks before the stream and after each task."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from itertools import islice
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol, runtime_checkable
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from gradcast.core import Batch, Metrics
-from gradcast.signals.policy import Draws
-from gradcast.streams.stream import Stream
-from gradcast.training.average import Average
-from gradcast.training.capture import fastest
+from gradcast.core import Batch, Feeds, Metrics
+from gradcast.streams.draws import Draws
+from gradcast.streams.task_data import TaskData
+from gradcast.training.average import Average, shown
 from gradcast.training.divergence import FiniteCheck
-from gradcast.training.evaluate import Evaluator
-from gradcast.training.step import Step
+from gradcast.training.evaluate import Tests
+from gradcast.training.schedules import Schedule
+from gradcast.training.trainer import Trainer, Turn
 
-REMEDY = "lower learner.lr, the signal's weight or alpha, or policy.p, or raise learner.qp_eps"
+REMEDY = "lower learner.lr, the signal's weight or alpha, or policy.p, or raise learner.qp_eps or schedule.warm_up"
 
 
 @runtime_checkable
@@ -53,7 +52,7 @@ class Extent:
 
     batches: tuple[int, ...]  # of every task
     epoch: int | None = None  # batches of one of its epochs, where a task may end after any of them
-    told: int = 1  # every so many steps their numbers are kept
+    every: int = 1  # numbers of every so many steps are kept
 
     @property
     def steps(self) -> int:
@@ -63,34 +62,6 @@ class Extent:
     def before(self, task: int) -> int:
         """Steps that lie before a task."""
         return sum(self.batches[:task])
-
-
-@runtime_checkable
-class Training(Protocol):
-    """What a run knows of a loop: R seeds that train together, whichever way."""
-
-    @property
-    def seeds(self) -> Sequence[int]:
-        """Whose replicas they are."""
-        ...
-
-    @property
-    def extent(self) -> Extent:
-        """How long it takes."""
-        ...
-
-    @property
-    def parts(self) -> dict[str, object]:
-        """What a checkpoint has to remember."""
-        ...
-
-    def run(self, observers: Sequence["Observer"], keeper: "Keeper | None" = None) -> None:
-        """Train on all tasks in order, from where the keeper says."""
-        ...
-
-    def state(self) -> dict[str, Tensor]:
-        """All that was learned, by names, one row a replica."""
-        ...
 
 
 @runtime_checkable
@@ -111,75 +82,124 @@ class Keeper(Protocol):
 
 
 @dataclass(frozen=True)
+class ShownImages:
+    """A task's labelled images, for learners."""
+
+    loop: "Loop"
+    task: int
+
+    def batches(self, size: int) -> Iterator[Batch]:
+        """In the order in which they come first, without augmentation."""
+        return self.loop.data.batches(self.loop.schedule.first_round(self.task), size)
+
+
+@dataclass
 class Loop:
     """Everything one run of R seeds needs."""
 
-    stream: Stream
-    step: Step
-    evaluator: Evaluator
-    seeds: Sequence[int]
-    batch: int
-    epochs: int
+    checkpointed: ClassVar[tuple[str, ...]] = ("trainer", "schedule", "draws", "average")
+    data: TaskData
+    trainer: Trainer
+    schedule: Schedule
+    tests: Tests
     draws: Draws | None = None
     average: Average | None = None  # evaluated and kept in place of the weights themselves
+    check: FiniteCheck = field(init=False)
+
+    def __post_init__(self) -> None:
+        schedule = self.schedule
+        every = schedule.epoch(0) if schedule.may_end_early else schedule.every
+        self.check = FiniteCheck(self.seeds, REMEDY, every=every)
+
+    @property
+    def seeds(self) -> Sequence[int]:
+        """Whose replicas they are."""
+        return self.data.seeds
 
     @property
     def extent(self) -> Extent:
         """Every batch of every task."""
-        tasks = range(len(self.stream.tasks))
-        return Extent(tuple(self.epochs * -(-self.stream.count(task) // self.batch) for task in tasks))
-
-    @property
-    def parts(self) -> dict[str, object]:
-        """Step, draws and average."""
-        return {"step": self.step, "draws": self.draws, "average": self.average}
+        schedule = self.schedule
+        batches = tuple(schedule.steps(task) for task in range(self.data.tasks))
+        return Extent(batches, schedule.epoch(0) if schedule.may_end_early else None, schedule.every)
 
     def state(self) -> dict[str, Tensor]:
-        """Of the model, as it is evaluated, and of the signal."""
-        with self.shown():
-            return {name: rows.clone() for name, rows in self.step.state().items()}
+        """All that was learned as it is evaluated, by names, one row a replica."""
+        with shown(self.average, self.trainer.model):
+            return {name: rows.clone() for name, rows in self.trainer.state().items()}
 
     def run(self, observers: Sequence[Observer], keeper: Keeper | None = None) -> None:
-        """Train on all tasks once in order, from where the keeper says."""
-        advance, check = fastest(self.step), FiniteCheck(self.seeds, REMEDY)
+        """Train on all tasks in order, from where the keeper says."""
         start = None if keeper is None else keeper.begin()
         if start is None:
             self._evaluate(0, observers)
             start = Position()
-        count, last = start.steps, len(self.stream.tasks) - 1
+        count, last = start.steps, self.data.tasks - 1
         for task in range(start.task, last + 1):
             done = start.batches if task == start.task else 0
-            for number, batch in enumerate(islice(self._batches(task), done, None), done):
+            if done == 0:
+                self._begin(task)
+            for turn in self.schedule.turns(task, done):
                 if keeper is not None and keeper.due(count):
-                    check.look(task, skips=self.step.skips)
-                    keeper.save(Position(task, number, count))
-                unlabelled = self.draws.next(task) if self.draws is not None else None
-                metrics = advance(batch, unlabelled)
-                if self.average is not None:
-                    self.average.follow(self.step.model)
-                check.add(count, metrics.pop("finite"), task, skips=self.step.skips)
-                for observer in observers:
-                    observer.stepped(count, task, metrics)
+                    self._look(task)
+                    keeper.save(Position(task, turn.number, count))
+                self._train(turn, count, observers)
                 count += 1
-            check.look(task, skips=self.step.skips)
+            self._look(task)
+            self.schedule.end(task)
+            self.trainer.finish(ShownImages(self, task))
             for observer in observers:
                 observer.trained(task)
             self._evaluate(task + 1, observers)
             if keeper is not None and task < last:
                 keeper.save(Position(task + 1, 0, count))
 
-    def shown(self) -> AbstractContextManager[None]:
-        """The model has the weights that are evaluated meanwhile."""
-        return nullcontext() if self.average is None else self.average.shown(self.step.model)
+    def _begin(self, task: int) -> None:
+        self.trainer.begin(ShownImages(self, task))
+        self.schedule.begin(task)
+        if self.draws is not None:
+            self.draws.begin(task)
 
-    def _batches(self, task: int) -> Iterator[Batch]:
-        theta = self.step.model.theta
-        return self.stream.batches(
-            task, self.seeds, batch=self.batch, epochs=self.epochs, device=theta.device, dtype=theta.dtype
-        )
+    def _train(self, turn: Turn, count: int, observers: Sequence[Observer]) -> None:
+        """One labelled batch."""
+
+        def draw() -> Feeds:
+            return () if self.draws is None else self.draws.next(turn.task, turn.place, turn.going)
+
+        metrics = self.trainer.step(self.schedule.order.batch(turn.number), draw, turn)
+        if self.average is not None:
+            self.average.follow(self.trainer.model)
+        finite, going = metrics.pop("finite") != 0, turn.going  # a graph tells numbers
+        if going is not None:
+            finite = finite | ~going.to(finite.device)
+        self.check.add(count, finite, self._number(turn.task), skips=self.trainer.skips)
+        if self.schedule.may_end_early and turn.place + 1 == self.schedule.epoch(turn.task):
+            self._look(turn.task)  # before a validation decides by what is not finite
+        metrics |= self.schedule.after(turn, self._test)
+        if going is not None:
+            metrics = {
+                name: torch.where(going.to(value.device), value, torch.nan) for name, value in metrics.items()
+            }
+        for observer in observers:
+            observer.stepped(count, turn.task, metrics)
+
+    def _look(self, task: int) -> None:
+        self.check.look(self._number(task), skips=self.trainer.skips)
+
+    def _number(self, task: int) -> int | None:
+        """A task's number for messages; the only task needs none."""
+        return task if self.data.tasks > 1 else None
+
+    def _test(self, task: int) -> Float[Tensor, " r"]:
+        with shown(self.average, self.trainer.model):
+            return self.tests(self.trainer, range(task, task + 1))[:, 0]
 
     def _evaluate(self, tasks_done: int, observers: Sequence[Observer]) -> None:
-        with self.shown():
-            accuracy = self.evaluator(self.step.model).cpu()
+        """Tasks that have no weights yet count as guessed."""
+        tasks, guessed = self.data.tasks, self.schedule.only_tasks_over or self.trainer.by_task
+        accuracy = torch.full((len(self.seeds), tasks), 1 / self.data.stream.width, dtype=torch.float64)
+        with shown(self.average, self.trainer.model):
+            done = tasks_done if guessed else tasks
+            accuracy[:, :done] = self.tests(self.trainer, range(done)).cpu()
         for observer in observers:
             observer.evaluated(tasks_done, accuracy)

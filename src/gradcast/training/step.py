@@ -1,6 +1,6 @@
-"""One training step: the only place where learner and signal meet."""
+"""One training step: the only place where learner and signals meet."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -8,109 +8,149 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from gradcast.core import Batch, Labelled, Learner, Metrics, Signal, Unlabelled
-from gradcast.gradients.cross_entropy import cross_entropy
+from gradcast.core import Batch, Feeds, Labelled, Learner, Metrics, Mixed, Preview, Terms
+from gradcast.devices import to_device
+from gradcast.gradients.cross_entropy import cross_entropy, divergence
 from gradcast.gradients.gradient import Gradient
 from gradcast.gradients.sgd import LearningRate, Sgd
 from gradcast.replicas.passes.factors import Factors
-from gradcast.replicas.replicas import Replicas
+from gradcast.replicas.replicas import Pass, Replicas
 from gradcast.signals.policy import Policy
-from gradcast.signals.pseudo import images_used, pseudo_gradient
+from gradcast.signals.pseudo import Attached, images_used, join, pseudo_accuracy, pseudo_gradient
 from gradcast.training.undo import undoing
 
 
 @dataclass
 class Step:
-    """Labelled gradient, the signal's gradient, the learner's constraint, SGD.
+    """Labelled gradient, the signals' gradient, the learner's constraint, SGD.
 
     The order of the passes (memories, labelled, unlabelled) is behaviour: BatchNorm's running statistics see it.
     """
 
-    checkpointed: ClassVar[tuple[str, ...]] = ("count", "model", "learner", "signal", "sgd")
+    checkpointed: ClassVar[tuple[str, ...]] = ("count", "model", "learner", "signals", "sgd")
     model: Replicas
     learner: Learner
     lr: LearningRate
-    signal: Signal | None = None
+    signals: Sequence[Attached] = ()
     policy: Policy = field(default_factory=Policy)
     sgd: Sgd | None = None  # with momentum or weight decay; None: plain steps
     skips: bool = False  # whether a step that is not finite is undone
     count: int = field(default=0, init=False)  # steps begun
     name: str | None = field(default=None, init=False)  # of the coming step's random numbers; None: its number
+    ramp: Float[Tensor, ""] | None = field(default=None, init=False)  # weight of ramped signals; None: 1
 
-    def __call__(self, batch: Batch, unlabelled: Unlabelled | None = None) -> Metrics:
-        """Train on one labelled batch and, where there is one, an unlabelled batch."""
+    def __call__(self, batch: Batch, unlabelled: Feeds = ()) -> Metrics:
+        """Train on one labelled batch and, where there are any, unlabelled batches."""
         self.prepare(batch, unlabelled)
         return self.advance(batch, unlabelled)
 
-    def at(self, name: str, lr: Float[Tensor, " r"]) -> None:
-        """The coming step has random numbers and learning rates of its own; the latter keep their place in memory."""
+    def at(self, name: str | None, lr: LearningRate, ramp: float | None = None) -> None:
+        """The coming step has this name and these rates; where they are tensors they keep their place in memory."""
         self.name = name
-        self.lr = self.lr.copy_(lr) if isinstance(self.lr, Tensor) else lr.clone()
+        if isinstance(lr, Tensor):
+            self.lr = self.lr.copy_(lr) if isinstance(self.lr, Tensor) else lr.clone()
+        else:
+            self.lr = lr
+        if ramp is not None:
+            value = to_device(torch.tensor(ramp, dtype=self.model.theta.dtype), self.model.theta.device)
+            self.ramp = value if self.ramp is None else self.ramp.copy_(value)
 
-    def prepare(self, batch: Batch, unlabelled: Unlabelled | None) -> None:
+    def prepare(self, batch: Batch, unlabelled: Feeds) -> None:
         """What the host decides before a step."""
         for network in self.networks():
             network.chance.begin(self.count if self.name is None else self.name)
         self.count += 1
         self.learner.prepare(self.model, batch)
-        if self.signal is not None and unlabelled is not None:
-            self.signal.prepare(unlabelled)
+        for own in self.signals:
+            own.signal.prepare(batch, own.of(unlabelled))
 
     def state(self) -> dict[str, Tensor]:
-        """Weights and buffers of the model and of what the signal learned, one row a replica."""
-        return named_state(self.model, {} if self.signal is None else self.signal.state())
+        """Weights and buffers of the model and of what the signals learned, one row a replica."""
+        learned: dict[str, Tensor] = {}
+        for own in self.signals:
+            join(learned, own.signal.state(), own.name)
+        return named_state(self.model, learned)
 
     def kind(self, batch: Batch) -> Hashable:
         """What else than task and sizes decides which operations a step consists of."""
         return self.learner.replay() is None, self.sgd is None or self.sgd.astray is None
 
     def networks(self) -> list[Replicas]:
-        """The model, and networks that the signal trains beside it."""
-        return [self.model, *(() if self.signal is None else self.signal.networks())]
+        """The model, and networks that the signals train beside it."""
+        return [self.model, *(network for own in self.signals for network in own.signal.networks())]
 
-    def advance(self, batch: Batch, unlabelled: Unlabelled | None) -> Metrics:
+    def advance(self, batch: Batch, unlabelled: Feeds) -> Metrics:
         """The rest, on the device alone; ``finite`` says whether loss and weights are, or were before it was undone."""
         if not self.skips:
             return self._advance(batch, unlabelled)
-        things = [self.networks(), self.signal, self.learner, self.sgd]
+        things = [self.networks(), list(self.signals), self.learner, self.sgd]
         return undoing(lambda: self._advance(batch, unlabelled), things, self.model.count)
 
-    def _advance(self, batch: Batch, unlabelled: Unlabelled | None) -> Metrics:
+    def _advance(self, batch: Batch, unlabelled: Feeds) -> Metrics:
         self.learner.begin(self.model, batch)
-        labelled, gradient, loss = self._labelled(batch)
-        metrics: Metrics = {"loss": loss}
-        own = self.learner.terms(self.model, batch)
-        if own is not None:
-            gradient, metrics = gradient + own[0], metrics | own[1]
-        if self.signal is not None:
-            metrics |= self.signal.learn(self.model, labelled)
+        previews = [Preview(self.model, batch, each, self.lr) for each in unlabelled]
+        metrics: Metrics = {}
+        for own in self.signals if previews else ():
+            join(metrics, own.signal.look(previews[own.feed]), own.name)
+        labelled, gradient, loss, told = self._labelled(batch, previews)
+        metrics = {"loss": loss, **metrics, **told}
+        for own in self.signals:
+            join(metrics, own.signal.learn(self.model, labelled), own.name)
+        if self.signals:
             metrics["unlabelled"] = images_used(unlabelled, loss)
-        if self.signal is None or unlabelled is None:
+        if not unlabelled:
             metrics["projected"] = self._descend(gradient)
         elif self.policy.update == "joint":
             metrics |= self._joint(gradient, unlabelled, batch.task)
         else:
             metrics |= self._sequential(gradient, unlabelled, batch.task)
+        metrics |= pseudo_accuracy(self.signals, unlabelled)
         self.learner.end(self.model)
+        for own in self.signals:
+            own.signal.end(self.model)
         sums = [network.theta.sum(1) for network in self.networks()]  # one sum, not a look at each
         metrics["finite"] = torch.isfinite(torch.stack([loss, *sums]).sum(0))
         return metrics
 
-    def _labelled(self, batch: Batch) -> tuple[Labelled, Gradient, Float[Tensor, " r"]]:
+    def _labelled(
+        self, batch: Batch, previews: Sequence[Preview]
+    ) -> tuple[Labelled, Gradient, Float[Tensor, " r"], Metrics]:
         """The gradient is that of batch and replayed images together, the rest is of the batch alone."""
         replay = self.learner.replay()
-        if replay is None:
-            made = self.model.forward(batch.x, batch.task)
-            loss, dz = cross_entropy(made.z, batch.y)
-            return Labelled(batch, made.z, dz, self.lr), made.pull(dz), loss
-        tasks = torch.cat([torch.full_like(batch.y, batch.task), replay.tasks], dim=1)
-        made = self.model.forward(torch.cat([batch.x, replay.x], dim=1), tasks)
-        z = made.z[:, : batch.x.shape[1]]
-        loss, dz = cross_entropy(z, batch.y)
-        gradient = made.pull(cross_entropy(made.z, torch.cat([batch.y, replay.y], dim=1))[1])
-        return Labelled(batch, z, dz, self.lr, replay), gradient, loss
+        mixed, preview = self._mixed(previews)
+        x, tasks, y = batch.x if mixed is None else mixed.x, batch.task, batch.y
+        if replay is not None:
+            tasks = torch.cat([torch.full_like(batch.y, batch.task), replay.tasks], dim=1)
+            x, y = torch.cat([x, replay.x], dim=1), torch.cat([y, replay.y], dim=1)
+        made = self.model.forward(x, tasks, featured=self.learner.wants_features)
+        size = batch.y.shape[1]
+        z = made.z[:, :size]
+        loss, dz = cross_entropy(z, batch.y) if mixed is None else divergence(z, mixed.label)
+        whole = dz
+        if replay is not None:
+            whole = cross_entropy(made.z, y)[1]
+            if mixed is not None:
+                whole[:, :size] = dz * (size / y.shape[1])
+        width = self.model.featured.width if self.learner.wants_features else 0
+        outputs, features = made.whole[..., width:], made.whole[..., :width] if width else None
+        if preview is not None:  # signals and learner see the labelled images themselves
+            own, dz = preview.labelled_pass
+            z, outputs = own.z, torch.cat([own.whole, outputs[:, size:]], dim=1)
+        labelled = Labelled(batch, z, dz, self.lr, outputs, replay, features)
+        terms = self.learner.terms(self.model, labelled)
+        if terms is None:
+            return labelled, made.pull(whole), loss, {}
+        return labelled, _with_terms(made, whole, terms, width), loss, terms.metrics
 
-    def _joint(self, gradient: Gradient, unlabelled: Unlabelled, task: int) -> Metrics:
+    def _mixed(self, previews: Sequence[Preview]) -> tuple[Mixed | None, Preview | None]:
+        """What takes the place of the labelled batch, if a signal has something."""
+        for own in self.signals if previews else ():
+            mixed = own.signal.mix_up(previews[own.feed])
+            if mixed is not None:
+                return mixed, previews[own.feed]
+        return None, None
+
+    def _joint(self, gradient: Gradient, unlabelled: Feeds, task: int) -> Metrics:
         pseudo, metrics = self._pseudo(gradient, unlabelled, task)
         if self.policy.project:
             return metrics | {"projected": self._descend(gradient + pseudo)}
@@ -118,7 +158,7 @@ class Step:
         self._move(constrained + pseudo.flat, (gradient + pseudo).factors, projected)
         return metrics | {"projected": projected}
 
-    def _sequential(self, gradient: Gradient, unlabelled: Unlabelled, task: int) -> Metrics:
+    def _sequential(self, gradient: Gradient, unlabelled: Feeds, task: int) -> Metrics:
         """Two updates; the second sees the logits of the updated model, and this step's constraints once more."""
         projected = self._descend(gradient)
         pseudo, metrics = self._pseudo(gradient, unlabelled, task)
@@ -128,11 +168,19 @@ class Step:
             self._move(pseudo.flat, pseudo.factors)
         return metrics | {"projected": projected}
 
-    def _pseudo(self, gradient: Gradient, unlabelled: Unlabelled, task: int) -> tuple[Gradient, Metrics]:
-        """The signal's gradient under this step's policy and constraints."""
-        assert self.signal is not None
+    def _pseudo(self, gradient: Gradient, unlabelled: Feeds, task: int) -> tuple[Gradient, Metrics]:
+        """The signals' gradient under this step's policy and constraints."""
         past = self.learner.protected()
-        return pseudo_gradient(self.signal, self.model, unlabelled, gradient, task=task, policy=self.policy, past=past)
+        return pseudo_gradient(
+            self.signals,
+            self.model,
+            unlabelled,
+            gradient,
+            task=task,
+            policy=self.policy,
+            past=past,
+            ramp=self.ramp,
+        )
 
     def _descend(self, gradient: Gradient) -> Tensor:
         constrained, projected = self.learner.constrain(gradient)
@@ -144,6 +192,19 @@ class Step:
             self.model.step(gradient, self.lr, made_of, changed)
         else:
             self.sgd.step([self.model.theta], [gradient], self.lr)
+
+
+def _with_terms(made: Pass, dz: Tensor, terms: Terms, width: int) -> Gradient:
+    """The gradient of the loss with the learner's own terms; features are the first columns of the pass."""
+    whole = None
+    if terms.outputs is not None or terms.features is not None:
+        whole = torch.zeros_like(made.whole)
+        if terms.outputs is not None:
+            whole[..., width:] = terms.outputs
+        if terms.features is not None:
+            whole[..., :width] = terms.features
+    gradient = made.pull(dz) if whole is None else made.pull(dz, whole)
+    return gradient if terms.gradient is None else gradient + terms.gradient
 
 
 def named_state(model: Replicas, learned: Mapping[str, Tensor]) -> dict[str, Tensor]:

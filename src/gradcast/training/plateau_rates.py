@@ -18,7 +18,7 @@ class Seen:
     dropped: Bool[Tensor, " r"]  # to a lower learning rate
 
 
-class Plateau:
+class PlateauRates:
     """One learning rate a replica, on the host: decisions are made there."""
 
     checkpointed: ClassVar[tuple[str, ...]] = ("lr", "best", "patience", "going")

@@ -7,10 +7,9 @@ change along the labelled gradient: two passes tell that, whatever the images ar
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from gradcast.core import Batch
 from gradcast.gradients.cross_entropy import cross_entropy
 from gradcast.gradients.sgd import LearningRate, along
 from gradcast.replicas.replicas import Pass, Replicas
@@ -42,14 +41,18 @@ class Excursion:
 
 
 def labelled_pass(
-    model: Replicas, batch: Batch, theta: Float[Tensor, "r p"] | None = None
+    model: Replicas,
+    x: Float[Tensor, "r b *shape"],
+    y: Int[Tensor, "r b"],
+    task: int,
+    theta: Float[Tensor, "r p"] | None = None,
 ) -> tuple[Pass, Float[Tensor, "r b c"]]:
-    """The labelled batch by running statistics, and the loss's gradient at its logits.
+    """Labelled images in evaluation mode, and the loss's gradient at their logits.
 
     ``theta`` are other weights than the model's.
     """
-    made = model.forward(batch.x, batch.task, statistics="frozen", theta=theta)
-    return made, cross_entropy(made.z, batch.y)[1]
+    made = model.forward(x, task, statistics="frozen", theta=theta)
+    return made, cross_entropy(made.z, y)[1]
 
 
 def explore(

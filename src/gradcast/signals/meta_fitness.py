@@ -1,19 +1,19 @@
-"""The part *predicted*, with the meta-objective as fitness: h learns which gradients help the labelled batch."""
+"""The signal *predicted* with the meta-objective as fitness: h learns which gradients help the labelled batch."""
 
 from typing import ClassVar
 
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
-from gradcast.core import Metrics
+from gradcast.core import LogitSignal, Metrics, Preview, Unlabelled
+from gradcast.gradients.excursion import Excursion, explore, labelled_pass
 from gradcast.gradients.gradient_learner import GradientLearner
 from gradcast.gradients.movement import Movement
 from gradcast.gradients.sgd import along
-from gradcast.semi.core import Moment, Part
-from gradcast.signals.excursion import Excursion, explore, labelled_pass
+from gradcast.replicas.replicas import Replicas
 
 
-class MetaFitness(Part):
+class MetaFitness(LogitSignal):
     """``h`` sees the logits of unlabelled images; its fitness is the labelled loss after a step along its predictions.
 
     To first order that loss changes by ``-lr`` times the derivative of those logits along the labelled gradient, which
@@ -31,22 +31,28 @@ class MetaFitness(Part):
         """The weights of h."""
         return {f"learner.{name}": value for name, value in self.learner.state_dict().items()}
 
-    def watch(self, moment: Moment) -> Metrics:
+    def renew(self, which: Bool[Tensor, " r"]) -> None:
+        """A new optimizer of h, which keeps what it has learned."""
+        self.learner.renew(which)
+
+    def look(self, preview: Preview) -> Metrics:
         """One step of h; ``gain`` is what its predictions take from the labelled loss, to first order."""
-        tau = self.learner.length.observe(moment.labelled.dz)
-        seen = self._after_the_step(moment) if self.exact else moment.excursion
+        tau = self.learner.length.observe(preview.labelled_pass[1])
+        seen = self._after_the_step(preview) if self.exact else preview.excursion
         derivative = seen.derivative()
-        change = self.learner.follow(seen.here, -along(moment.lr, derivative) * derivative, eta=moment.lr)
+        change = self.learner.follow(seen.here, -along(preview.lr, derivative) * derivative, eta=preview.lr)
         return {"tau": tau, "gain": -change, "movement": self.movement()}
 
-    def slopes(self, moment: Moment, z: Float[Tensor, "r u c"]) -> tuple[Float[Tensor, "r u c"], Metrics]:
+    def slopes(
+        self, model: Replicas, z: Float[Tensor, "r u c"], unlabelled: Unlabelled, task: int
+    ) -> tuple[Float[Tensor, "r u c"], Metrics]:
         """Its predictions, whole from the first step on."""
         return self.learner.predict(z), {}
 
-    def _after_the_step(self, moment: Moment) -> Excursion:
+    def _after_the_step(self, preview: Preview) -> Excursion:
         """Along the labelled gradient at the weights that a step along the predictions would lead to."""
-        model, task = moment.model, moment.batch.task
-        made = model.forward(moment.x, task, statistics="frozen")
+        model, batch = preview.model, preview.batch
+        made = model.forward(preview.x, batch.task, statistics="frozen")
         step = made.pull(self.learner.predict(made.z)).flat
-        there, dz = labelled_pass(model, moment.batch, model.theta - along(moment.lr, step) * step)
-        return explore(model, moment.x, there.pull(dz).flat, task)
+        there, dz = labelled_pass(model, batch.x, batch.y, batch.task, model.theta - along(preview.lr, step) * step)
+        return explore(model, preview.x, there.pull(dz).flat, batch.task)

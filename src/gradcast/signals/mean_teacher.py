@@ -1,0 +1,69 @@
+"""The signal *mean-teacher*: match an EMA teacher's prediction on another augmentation of the same image."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from gradcast.core import Batch, LogitSignal, Metrics, Preview, Unlabelled
+from gradcast.devices import to_device
+from gradcast.gradients.cross_entropy import squared_distance
+from gradcast.replicas.replicas import Replicas
+from gradcast.training.average import move
+
+
+class MeanTeacher(LogitSignal):
+    """``weight`` times the mean squared distance of the model's probabilities from the teacher's, ramped up.
+
+    The teacher's weights and running statistics are an exponential moving average of the model's: of all steps at
+    first, later of the latest ``1 / (1 - ema)`` or so. It answers in evaluation mode, and is what is evaluated.
+    """
+
+    checkpointed: ClassVar[tuple[str, ...]] = ("teacher", "steps")
+    ramped: ClassVar[bool] = True
+
+    def __init__(self, teacher: Replicas, model: Replicas, *, weight: float = 10.0, ema: float = 0.999) -> None:
+        self.teacher, self.weight, self.ema, self.steps = teacher, weight, ema, 0
+        self.label: Float[Tensor, "r u c"] | None = None
+        self.share = torch.ones((), dtype=model.theta.dtype, device=model.theta.device)  # of the model in the average
+        self.end(model)
+
+    def networks(self) -> Sequence[Replicas]:
+        """The teacher."""
+        return (self.teacher,)
+
+    def evaluated(self) -> Replicas:
+        """The teacher."""
+        return self.teacher
+
+    def state(self) -> dict[str, Tensor]:
+        """The teacher's weights."""
+        named = self.teacher.parameters(self.teacher.theta) | self.teacher.buffers
+        return {f"average.{name}": value for name, value in named.items()}
+
+    def prepare(self, batch: Batch, unlabelled: Unlabelled | None) -> None:
+        """How much the model's weights after this step count."""
+        self.steps += 1
+        share = max(1 / (self.steps + 1), 1 - self.ema)
+        self.share.copy_(to_device(torch.tensor(share, dtype=self.share.dtype), self.share.device))
+
+    @torch.no_grad()
+    def look(self, preview: Preview) -> Metrics:
+        """The teacher's prediction on the other view."""
+        z = self.teacher.forward(preview.other_view, preview.batch.task, statistics="frozen").z
+        self.label = z.softmax(-1)
+        return {}
+
+    def slopes(
+        self, model: Replicas, z: Float[Tensor, "r u c"], unlabelled: Unlabelled, task: int
+    ) -> tuple[Float[Tensor, "r u c"], Metrics]:
+        """Of the squared distance."""
+        assert self.label is not None
+        loss, dz = squared_distance(z, self.label)
+        return self.weight * dz, {"signal_loss": loss}
+
+    def end(self, model: Replicas) -> None:
+        """The average moves."""
+        move(self.teacher.theta, self.teacher.buffers, model, self.share)
