@@ -43,6 +43,12 @@ class Batch:
     y: Int[Tensor, "r b"]
     task: int
     repeated: int = 0  # how many of its last images earlier batches of the task have shown already
+    tasks: Int[Tensor, "r b"] | None = None  # the task of every image, where some are of earlier tasks
+
+    @property
+    def each_task(self) -> Int[Tensor, "r b"]:
+        """The task of every image."""
+        return torch.full_like(self.y, self.task) if self.tasks is None else self.tasks
 
     @property
     def fresh(self) -> "Batch | None":
@@ -138,7 +144,7 @@ class TaskImages(Protocol):
 
 @runtime_checkable
 class Learner(Protocol):
-    """A continual learner: what it remembers and what it does to the gradient; as it stands, nothing.
+    """A continual learner: what it checkpointed and what it does to the gradient; as it stands, nothing.
 
     ``checkpointed`` names the attributes that change while training. ``wants_features``: ``Labelled`` has features.
     """

@@ -1,4 +1,4 @@
-"""Continual learners: what each remembers and what it does to the gradient."""
+"""Continual learners: what each checkpointed and what it does to the gradient."""
 
 from gradcast.learners.agem import Agem
 from gradcast.learners.dcl import ReferenceDirection, dcl

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from gradcast.core import Batch, Learner, Metrics
+from gradcast.core import Batch, Labelled, Learner, Terms
 from gradcast.devices import to_device
 from gradcast.gradients.gradient import Gradient
 from gradcast.networks.hat_network import FACTOR, REACH, STEEPEST, compensated, free_share, gates, regulariser, slope
@@ -19,13 +19,13 @@ EMBEDDINGS, LAYERS = "embeddings.", "layers."  # beginnings of the names of weig
 
 @dataclass
 class Hat(Learner):
-    """Steps with a slope that rises through every epoch of ``batches``; ``past`` gives the weights of earlier tasks.
+    """Steps with a slope that rises through every epoch; ``past`` gives the weights of earlier tasks.
 
     Embeddings follow the body's weights in ``theta``; of those of all layers one row a replica is made.
     """
 
     checkpointed: ClassVar[tuple[str, ...]] = ("task", "steps")
-    batches: int
+    batches: Callable[[int], int]  # batches of an epoch of a task
     past: Callable[[], Sequence[Tensor]]  # embeddings and head of every task that is over
     steepest: float = STEEPEST
     sparsity: float = FACTOR
@@ -42,13 +42,13 @@ class Hat(Learner):
             self.task, self.steps, self.used = batch.task, 0, None
         if self.used is None:
             self._protect(model)
-        s = slope(self.steps % self.batches, self.batches, self.steepest)
+        batches = self.batches(batch.task)
+        s = slope(self.steps % batches, batches, self.steepest)
         self.steps += 1
-        model.buffers["slope"].copy_(
-            to_device(torch.full((model.count,), s, dtype=model.theta.dtype), model.theta.device)
-        )
+        slopes = torch.full((model.count,), s, dtype=model.theta.dtype)
+        model.buffers["slope"].copy_(to_device(slopes, model.theta.device))
 
-    def terms(self, model: Replicas, batch: Batch) -> tuple[Gradient, Metrics]:
+    def terms(self, model: Replicas, labelled: Labelled) -> Terms:
         """The regulariser's gradient reaches embeddings alone."""
         s = model.buffers["slope"].unsqueeze(1)
         now = gates(self._embeddings(model), s)
@@ -56,7 +56,7 @@ class Hat(Learner):
         loss, slopes = regulariser(now, self.used, self.sparsity)
         flat = torch.zeros_like(model.theta)
         flat[:, self._place(model)] = slopes * s * now * (1 - now)
-        return Gradient(flat), {"regulariser": loss}
+        return Terms(Gradient(flat), metrics={"regulariser": loss})
 
     def penalty(self, model: Replicas) -> Float[Tensor, " r"]:
         """At the steepest slope."""

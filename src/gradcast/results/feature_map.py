@@ -31,7 +31,7 @@ class View:
 
 @dataclass(frozen=True)
 class FeatureMap:
-    """Shared and private features of the same test images."""
+    """PreparedRun and private features of the same test images."""
 
     tasks: Int[np.ndarray, " points"]  # whose images the points are
     shared: View

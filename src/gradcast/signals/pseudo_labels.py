@@ -37,7 +37,7 @@ class PseudoLabels(LogitSignal):
         guard: Learner | None = None,
     ) -> None:
         self.teacher, self.soft, self.weight, self.length, self.seen = teacher, soft, weight, length, seen
-        self.guard, self.own_pass = guard, seen  # what the guard remembers is the learner's
+        self.guard, self.own_pass = guard, seen  # what the guard checkpointed is the learner's
         self.label: Float[Tensor, "r u c"] | None = None  # of the unlabelled images last seen
 
     def networks(self) -> Sequence[Replicas]:

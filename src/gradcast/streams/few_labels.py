@@ -10,7 +10,7 @@ from gradcast.randomness import numpy_generator
 def choose_labelled(
     y: Int[np.ndarray, " n"], count: int, seed: int, *, task: int = 0, classes: int
 ) -> Int[np.ndarray, " count"]:
-    """Places of the images that keep their label, in rising order.
+    """Slots of the images that keep their label, in rising order.
 
     Where ``count`` is no multiple of the number of classes, some classes, drawn too, have one image more. A smaller
     choice of the same seed is part of a larger one.

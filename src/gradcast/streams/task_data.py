@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from jaxtyping import Int, UInt8
+from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
 from gradcast.core import Batch
@@ -23,10 +23,11 @@ NO_IMAGE = -1  # the label of a place without an image, where a replica has fewe
 class Portion:
     """Images of one task for every replica: where they lie in ``x``, and their labels inside the task."""
 
-    x: UInt8[Tensor, "n c h w"]
+    x: UInt8[Tensor, "n c h w"] | Float[Tensor, "n c h w"]
     index: Int[Tensor, "r m"]
     y: Int[Tensor, "r m"]
     task: int
+    tasks: Int[Tensor, "r m"] | None = None  # the task of every image, where some are of earlier tasks
 
     @property
     def counts(self) -> Int[Tensor, " r"]:
@@ -36,11 +37,13 @@ class Portion:
     def ordered(self, order: Int[np.ndarray, "r k"]) -> "Portion":
         """These of its images, in this order."""
         moved = torch.from_numpy(order).to(self.y.device)
-        return replace(self, index=self.index.gather(1, moved), y=self.y.gather(1, moved))
+        tasks = None if self.tasks is None else self.tasks.gather(1, moved)
+        return replace(self, index=self.index.gather(1, moved), y=self.y.gather(1, moved), tasks=tasks)
 
     def cut(self, start: int, end: int) -> "Portion":
         """Images from one place to another."""
-        return replace(self, index=self.index[:, start:end], y=self.y[:, start:end])
+        tasks = None if self.tasks is None else self.tasks[:, start:end]
+        return replace(self, index=self.index[:, start:end], y=self.y[:, start:end], tasks=tasks)
 
 
 class TaskData:
@@ -95,7 +98,7 @@ class TaskData:
         images, dtype = portion.x[portion.index], self.place.dtype
         if self.stream.steps and generators:
             images = augment(images.to(dtype) / 255, self.stream.steps, generators)
-        return Batch(self.stream.scale(images, dtype), portion.y, portion.task, repeated)
+        return Batch(self.stream.scale(images, dtype), portion.y, portion.task, repeated, portion.tasks)
 
     def batches(self, portion: Portion, size: int) -> Iterator[Batch]:
         """A portion in batches, as it is."""

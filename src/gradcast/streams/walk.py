@@ -7,7 +7,7 @@ from jaxtyping import Int
 
 
 class Walk:
-    """Places from 0 to ``count`` - 1; what reaches the end of a shuffle goes on with the next: every part is full."""
+    """Slots from 0 to ``count`` - 1; what reaches the end of a shuffle goes on with the next: every part is full."""
 
     checkpointed: ClassVar[tuple[str, ...]] = ("shuffle", "queue")
 

@@ -59,6 +59,8 @@ class Recording:
         """The step with these inputs."""
         self.batch.x.copy_(batch.x)
         self.batch.y.copy_(batch.y)
+        if batch.tasks is not None and self.batch.tasks is not None:
+            self.batch.tasks.copy_(batch.tasks)
         for place, new in zip(self.unlabelled, unlabelled, strict=True):
             place.x.copy_(new.x)
             place.used.copy_(new.used)
@@ -88,7 +90,7 @@ class Captured:
             self.recordings.clear()
         self.step.prepare(batch, unlabelled)
         extra = tuple(each.x.shape for each in unlabelled)
-        key = (batch.task, batch.x.shape, extra, self.step.kind(batch))
+        key = (batch.task, batch.x.shape, extra, (self.step.kind(batch), batch.tasks is None))
         if key not in self.seen or not all(network.capturable for network in self.step.networks()):
             self.seen.add(key)
             return self.step.advance(batch, unlabelled)
@@ -97,7 +99,9 @@ class Captured:
         return self.recordings[key].replay(batch, unlabelled)
 
     def _capture(self, batch: Batch, unlabelled: Feeds) -> Recording:
-        own, extra = Batch(batch.x.clone(), batch.y.clone(), batch.task), tuple(map(_copied, unlabelled))
+        tasks = None if batch.tasks is None else batch.tasks.clone()
+        own = Batch(batch.x.clone(), batch.y.clone(), batch.task, tasks=tasks)
+        extra = tuple(map(_copied, unlabelled))
         graph = torch.cuda.CUDAGraph()
         for network in self.step.networks():
             for generator in network.chance.generators:

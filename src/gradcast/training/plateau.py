@@ -1,13 +1,13 @@
 """The schedule *plateau*: validation decides when the learning rate drops, when a replica stops, and what it keeps."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar
 
 import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from gradcast.core import Metrics
+from gradcast.core import Batch, Metrics
 from gradcast.devices import to_device
 from gradcast.streams.orders import Epochs
 from gradcast.streams.task_data import Portion, TaskData
@@ -17,6 +17,7 @@ from gradcast.training.schedules import Test
 from gradcast.training.snapshot import Snapshot
 from gradcast.training.trainer import RESET_FACTOR, Trainer, Turn
 
+COUNTS = {"hits": "accuracy", "discriminator_hits": "discriminator_accuracy"}  # what a share of images is called
 RESET_EPOCH = 4  # after which a replica that is still at chance starts anew
 AT_ONCE = {"cpu": 64, "cuda": 512}  # images a pass of an evaluation, as far as whole batches allow
 
@@ -73,40 +74,23 @@ class Plateau:
     def _close(self, task: int, epoch: int) -> Metrics:
         lr, going = self.rates.lr, self.rates.going
         with shown(self.average, self.trainer.model):
-            train = self._mean([self.data.train(task)], self.batch)
+            train = mean_loss(self.data, self.trainer.loss, [self.data.epoch(task, epoch)], self.batch)
         if epoch == RESET_EPOCH and self.spec.reset != "never":
             poor = going & (train["accuracy"].cpu() < 1 / self.data.stream.width + self.spec.above_chance)
             if poor.any():
                 self.trainer.restart(poor, self.spec.reset)
-                self.rates.lower(poor, RESET_FACTOR)
+                self.rates.restart(poor, RESET_FACTOR)
                 self._restart_average(poor)
         judged = [self.data.validation(each) for each in self.trainer.judged_by(task)]
         with shown(self.average, self.trainer.model):
-            validation = self._mean(judged, self.spec.validation_batch)
+            validation = mean_loss(self.data, self.trainer.loss, judged, self.spec.validation_batch)
             seen = self.rates.observe(validation["loss"])
             self.best.keep(self.trainer.trained(), seen.improved)
         self.trainer.renew(seen.dropped)
-        self.trainer.epoch_ended(train, going)
-        return {
-            "train_accuracy": train["accuracy"],
-            "validation_loss": validation["loss"],
-            "validation_accuracy": validation["accuracy"],
-            "lr": lr.to(train["accuracy"]),
-        }
-
-    def _mean(self, portions: Sequence[Portion], size: int) -> Metrics:
-        """Mean over batches of every loss, and the share of right answers; equal batches pass together."""
-        together = max(AT_ONCE[portions[0].y.device.type] // size, 1)
-        sums, batches = dict[str, Tensor](), 0
-        for portion in portions:
-            for batch, count in self.data.folded(portion, size, together):
-                batches += count
-                for name, value in self.trainer.loss(batch, count).items():
-                    weight = 1 if name == "hits" else count
-                    sums[name] = sums.get(name, 0) + weight * value.double()
-        images = torch.stack([portion.counts for portion in portions]).sum(0)
-        accuracy = sums.pop("hits") / images
-        return {name: total / batches for name, total in sums.items()} | {"accuracy": accuracy}
+        self.trainer.epoch_ended(train, self.rates.going)  # not for replicas that have just stopped
+        both = {"train": train, "validation": validation}
+        told = {f"{part}_{name}": value for part, means in both.items() for name, value in means.items()}
+        return told | {"lr": lr.to(train["accuracy"])}
 
     def end(self, task: int) -> None:
         """The best epoch's weights."""
@@ -121,3 +105,17 @@ class Plateau:
     def first_round(self, task: int) -> Portion:
         """The first epoch."""
         return self.data.epoch(task, 0)
+
+
+def mean_loss(data: TaskData, loss: Callable[[Batch, int], Metrics], portions: Sequence[Portion], size: int) -> Metrics:
+    """Mean over batches (not images) of every loss, and the share of right answers; equal batches pass together."""
+    together = max(AT_ONCE[portions[0].y.device.type] // size, 1)
+    sums, batches = dict[str, Tensor](), 0
+    for portion in portions:
+        for batch, count in data.folded(portion, size, together):
+            batches += count
+            for name, value in loss(batch, count).items():
+                weight = 1 if name in COUNTS else count
+                sums[name] = sums.get(name, 0) + weight * value.double()
+    images = torch.stack([portion.counts for portion in portions]).sum(0)
+    return {COUNTS.get(name, name): total / (images if name in COUNTS else batches) for name, total in sums.items()}

@@ -118,9 +118,10 @@ class Step:
         """The gradient is that of batch and replayed images together, the rest is of the batch alone."""
         replay = self.learner.replay()
         mixed, preview = self._mixed(previews)
-        x, tasks, y = batch.x if mixed is None else mixed.x, batch.task, batch.y
+        x, y = batch.x if mixed is None else mixed.x, batch.y
+        tasks = batch.task if batch.tasks is None else batch.tasks
         if replay is not None:
-            tasks = torch.cat([torch.full_like(batch.y, batch.task), replay.tasks], dim=1)
+            tasks = torch.cat([batch.each_task, replay.tasks], dim=1)
             x, y = torch.cat([x, replay.x], dim=1), torch.cat([y, replay.y], dim=1)
         made = self.model.forward(x, tasks, featured=self.learner.wants_features)
         size = batch.y.shape[1]

@@ -51,7 +51,7 @@ def undoing(advance: Callable[[], Metrics], things: object, replicas: int) -> Me
     metrics = advance()
     finite = metrics["finite"] & undo.finite()
     undo.put_back(~finite)
-    return metrics | {"finite": finite, "skipped": (~finite).to(metrics["loss"].dtype)}
+    return metrics | {"finite": finite, "skipped": (~finite).to(torch.float64)}
 
 
 def _tensors(value: object, path: str) -> Iterator[tuple[str, Tensor]]:

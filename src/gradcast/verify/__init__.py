@@ -1,1 +1,1 @@
-"""Replay of reference trajectories."""
+"""verify."""

@@ -6,25 +6,26 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from gradcast.core import Signal, Unlabelled
+from gradcast.learners.acl.acl import Acl, replicas
+from gradcast.learners.acl.losses import orthogonality
+from gradcast.learners.acl.settings import AclSettings
+from gradcast.runs.checkpoint.state import pack, restore
+from gradcast.core import Batch, Signal, Unlabelled
 from gradcast.devices import Place
 from gradcast.epochs.core import EpochLearner, Moment
 from gradcast.errors import GradcastError
 from gradcast.gradients.gradient_learner import GradientLearner
 from gradcast.gradients.length import Length
-from gradcast.learners.acl.acl import Acl, replicas
-from gradcast.learners.acl.losses import orthogonality
-from gradcast.learners.acl.settings import AclSettings
+from gradcast.networks.acl_network import AclNetwork, Head, HeadPerTask
 from gradcast.randomness import torch_generator
 from gradcast.replicas.replicas import Replicas
-from gradcast.runs.checkpoint.state import pack, restore
 from gradcast.signals.forward_only import ForwardOnly
 from gradcast.signals.meta_gradient import MetaGradient
 from gradcast.signals.noise import Noise
 from gradcast.signals.pseudo_labels import PseudoLabels
-from tests.helpers import CPU
 from tests.learners.acl.scene import CLASSES, LATENT, batch, images, learner, network, predicted
-from tests.replicas.test_replicas import own_module
+from tests.helpers import CPU
+from tests.test_replicas import own_module
 
 LR = torch.tensor([0.05, 0.05], dtype=torch.float64)
 FIRST = torch.tensor([True, False])
@@ -189,3 +190,51 @@ def test_a_learner_is_remembered_with_modules_of_all_tasks_and_the_discriminator
     assert all(map(torch.equal, new.discriminator.weights, old.discriminator.weights))
     new.begin(3)
     assert new.judging.lr.tolist() == [1e-3, 1e-3]
+
+
+def test_the_discriminator_of_its_best_epoch_comes_back_replica_by_replica() -> None:
+    acl, everybody = learner(), torch.tensor([True, True])
+    acl.begin(0)
+    seen = []
+    for epoch, losses in enumerate([[0.5, 0.5], [0.4, 0.6], [0.6, 0.7]]):
+        acl.step(batch(epoch), lambda: None, LR, Moment(0, epoch, 0))
+        acl.ended({"adversarial": torch.tensor(losses)}, everybody)
+        seen.append([weight.clone() for weight in acl.discriminator.weights])
+    acl.finish(0)
+    for layer, now in enumerate(acl.discriminator.weights):
+        assert torch.equal(now[0], seen[1][layer][0])
+        assert torch.equal(now[1], seen[0][layer][1])
+    acl.begin(1)
+    acl.finish(1)  # nothing was kept in this task
+    assert acl.discriminator.weights[-1].shape[1] == 3
+
+
+def test_images_of_earlier_tasks_train_their_own_head_and_heads_that_nobody_asks_for_rest() -> None:
+    def several() -> AclNetwork:
+        made = network()
+        return AclNetwork(made.shared, made.private, HeadPerTask([Head(LATENT, CLASSES, 12) for _ in range(3)]))
+
+    acl = Acl(several, [3, 4], place=Place(CPU, torch.float64))
+    first, mixed = batch(0), batch(1, 1)
+    tasks = torch.ones_like(mixed.y)
+    tasks[0, :2] = 0  # the first replica checkpointed two images
+    acl.begin(0)
+    begun = acl.model.theta.clone()
+    acl.step(first, lambda: None, LR, Moment(0, 0, 0))
+    assert moved_heads(acl, begun) == [[True, False, False], [True, False, False]]
+    acl.finish(0)
+    aside = acl.weights_for(0)[:, acl.modules.alone].clone()
+    acl.begin(1)
+    begun = acl.model.theta.clone()
+    acl.step(Batch(mixed.x, mixed.y, 1, tasks=tasks), lambda: None, LR, Moment(1, 0, 0))
+    assert moved_heads(acl, begun) == [[True, True, False], [False, True, False]]
+    assert torch.equal(acl.weights_for(0)[:, acl.modules.alone], aside)
+
+
+def moved_heads(acl: Acl, before: Tensor) -> list[list[bool]]:
+    """Replica by replica, task by task."""
+    places = [
+        [place for name, place in acl.model.places.items() if name.startswith(f"head.each.{t}.")] for t in range(3)
+    ]
+    changed = acl.model.theta != before
+    return [[any(bool(changed[r, place].any()) for place in own) for own in places] for r in range(2)]

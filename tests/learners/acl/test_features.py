@@ -7,9 +7,9 @@ from gradcast.learners.acl.acl import Acl
 from gradcast.learners.acl.features import likeness
 from gradcast.networks.acl_network import AclNetwork
 from gradcast.results.feature_map import feature_map
-from tests.epochs.scene import acl_loop, finetune_loop
 from tests.learners.acl.scene import CLASSES, LATENT
-from tests.replicas.test_replicas import own_module
+from tests.epochs.scene import acl_loop, finetune_loop
+from tests.test_replicas import own_module
 
 
 def test_features_are_those_of_plain_modules_with_the_private_module_of_every_task() -> None:

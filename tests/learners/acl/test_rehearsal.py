@@ -6,15 +6,15 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from gradcast.epochs.core import Moment
 from gradcast.learners.acl.acl import Acl
+from gradcast.runs.checkpoint.state import pack, restore
+from gradcast.epochs.core import Moment
 from gradcast.networks.acl_network import AclNetwork
 from gradcast.randomness import torch_generator
-from gradcast.runs.checkpoint.state import pack, restore
-from tests.helpers import CPU, flat
 from tests.learners.acl.scene import CLASSES, LATENT, batch, learner
-from tests.learners.acl.test_acl_step import LR, SETTINGS, Plain, Reversal, plain_weights
-from tests.replicas.test_replicas import own_module
+from tests.acl.test_step import LR, SETTINGS, Plain, Reversal, plain_weights
+from tests.helpers import CPU, flat
+from tests.test_replicas import own_module
 
 
 def taught(acl: Acl, task: int, batches: int = 4) -> None:

@@ -8,12 +8,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from gradcast.core import Batch, Metrics, Unlabelled
-from gradcast.epochs.core import Draw, Moment
 from gradcast.learners.acl.adversary import Adversary
 from gradcast.learners.acl.judgement import Judgement
 from gradcast.training.capture import fastest
+from gradcast.core import Batch, Feeds, Metrics, Unlabelled
 from gradcast.training.step import Step
+from gradcast.training.trainer import Draw, Turn
 
 
 class AclStep:
@@ -31,31 +31,38 @@ class AclStep:
         self.advance, self.judge = fastest(update), fastest(self.judgement)
 
     def __call__(
-        self, batch: Batch, draw: Draw, lr: Float[Tensor, " r"], judge_lr: Float[Tensor, " r"], moment: Moment
+        self, batch: Batch, draw: Draw, lr: Float[Tensor, " r"], judge_lr: Float[Tensor, " r"], turn: Turn
     ) -> Metrics:
-        """Train on one labelled batch; ``draw`` gives the next unlabelled one or None."""
+        """Train on one labelled batch; ``draw`` gives the next unlabelled ones."""
         if self.rehearsal is not None:
-            self.rehearsal.begin(batch, moment.batch)
-        told = [self._update(batch, draw, lr, moment.named(update)) for update in range(self.settings.updates)]
-        judged = [self._judge(batch, judge_lr, moment, number) for number in range(self.settings.judgements)]
+            self.rehearsal.begin(batch, turn.place)
+        self.judgement.skips = self.update.skips
+        told = [self._update(batch, draw, lr, turn, update) for update in range(self.settings.updates)]
+        judged = [self._judge(batch, judge_lr, turn, number) for number in range(self.settings.judgements)]
         finite = torch.stack([each.pop("finite") != 0 for each in (*told, *judged)]).all(0)
         return mean_over([*told, *judged]) | {"finite": finite}
 
-    def _update(self, batch: Batch, draw: Draw, lr: Float[Tensor, " r"], name: str) -> Metrics:
-        self.update.at(name, lr)
-        return self.advance(batch, None if self.update.signal is None else self._beside(batch, draw()))
+    def _update(self, batch: Batch, draw: Draw, lr: Float[Tensor, " r"], turn: Turn, update: int) -> Metrics:
+        self.update.at(turn.name(update), lr, turn.ramp)
+        return self.advance(batch, self._beside(batch, draw()) if self.update.signals else ())
 
-    def _judge(self, batch: Batch, lr: Float[Tensor, " r"], moment: Moment, number: int) -> Metrics:
-        self.judgement.at(moment.named(f"judgement {number}"), lr)
-        return self.judge(batch, None)
+    def _judge(self, batch: Batch, lr: Float[Tensor, " r"], turn: Turn, number: int) -> Metrics:
+        self.judgement.at(turn.name(f"judgement {number}"), lr)
+        return self.judge(batch, ())
 
-    def _beside(self, batch: Batch, unlabelled: Unlabelled | None) -> Unlabelled | None:
+    def _beside(self, batch: Batch, unlabelled: Feeds) -> Feeds:
         """Unlabelled images with the labelled ones behind them, where there are equally many; else none."""
-        if unlabelled is None or self.settings.private_input == "unlabelled":
+        if self.settings.private_input == "unlabelled":
             return unlabelled
-        if unlabelled.x.shape[1] != batch.x.shape[1]:
-            return None
-        return replace(unlabelled, x=torch.cat([unlabelled.x, batch.x], dim=2))
+        if any(each.images != batch.x.shape[1] for each in unlabelled):
+            return ()
+        return tuple(_with_labelled(each, batch) for each in unlabelled)
+
+
+def _with_labelled(unlabelled: Unlabelled, batch: Batch) -> Unlabelled:
+    """Every view of an image with the labelled image of the same number behind it."""
+    behind = torch.cat([batch.x] * unlabelled.views, dim=1)
+    return replace(unlabelled, x=torch.cat([unlabelled.x, behind], dim=2))
 
 
 def mean_over(updates: Sequence[Metrics]) -> Metrics:

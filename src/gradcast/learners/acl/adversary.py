@@ -7,13 +7,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from gradcast.core import Batch, Learner, Metrics
-from gradcast.gradients.cross_entropy import cross_entropy
-from gradcast.gradients.gradient import Gradient
 from gradcast.learners.acl.discriminator import Discriminator
 from gradcast.learners.acl.losses import orthogonality
 from gradcast.learners.acl.rehearsal import Rehearsal
 from gradcast.learners.acl.settings import AclSettings
+from gradcast.core import Batch, Labelled, Learner, Metrics, Terms
+from gradcast.gradients.cross_entropy import cross_entropy
+from gradcast.gradients.gradient import Gradient
 from gradcast.replicas.replicas import Replicas
 
 
@@ -35,23 +35,24 @@ class Adversary(Learner):
         if self.rehearsal is not None:
             self.rehearsal.prepare()
 
-    def terms(self, model: Replicas, batch: Batch) -> tuple[Gradient, Metrics]:
+    def terms(self, model: Replicas, labelled: Labelled) -> Terms:
         """Of the batch's features, and of stored images."""
+        batch = labelled.batch
         seen = model.everything(batch.x)
-        slopes, told = self.losses(model, seen.z, torch.full_like(batch.y, batch.task))
+        slopes, told = self.losses(model, seen.z, batch.each_task)
         if self.rehearsal is None or self.rehearsal.stored is None:
-            return seen.pull(slopes), told
+            return Terms(seen.pull(slopes), metrics=told)
         rehearsed, loss = self._rehearse(self.rehearsal, model)
         weight = self.rehearsal.stored.y.shape[1] / batch.y.shape[1]
-        return seen.pull(slopes) + Gradient(weight * rehearsed), told | {"rehearsal": loss}
+        return Terms(seen.pull(slopes) + Gradient(weight * rehearsed), metrics=told | {"rehearsal": loss})
 
     def _rehearse(self, rehearsal: Rehearsal, model: Replicas) -> tuple[Float[Tensor, "r p"], Float[Tensor, " r"]]:
         """Gradient of all losses of the stored images for the shared module, and how well they are classified."""
         assert rehearsal.stored is not None
         seen = model.everything(rehearsal.stored.x, theta=rehearsal.theta)
         slopes, _ = self.losses(model, seen.z, rehearsal.stored.tasks)
-        loss, dz = cross_entropy(seen.z[..., : model.heads.width], rehearsal.stored.y)
-        slopes[..., : model.heads.width] = dz
+        loss, dz = cross_entropy(seen.z[..., : model.heads.logits], rehearsal.stored.y)
+        slopes[..., : model.heads.logits] = dz
         return rehearsal.shared_part(seen.pull(slopes).flat), loss
 
     def losses(
@@ -62,12 +63,12 @@ class Adversary(Learner):
         Of several ``parts`` that pass together only features of the same part are held against each other.
         """
         zs, zp = features(model, outputs)
-        told, turned = self.discriminator.judge(zs, tasks + 1, reversal=self.settings.reversal)
-        found = orthogonality(*(z.unflatten(1, (parts, -1)) for z in (zs, zp)))
-        alike, ds, dp = found[0].mean(1), *(slope.flatten(1, 2) / parts for slope in found[1:])
+        reversal = self.settings.reversal if self.settings.difference else -1.0
+        told, turned = self.discriminator.judge(zs, tasks + 1, reversal=reversal)
+        alike, ds, dp = self._difference(zs, zp, parts)
         slopes = torch.cat(
             [
-                torch.zeros_like(outputs[..., : model.heads.width]),
+                torch.zeros_like(outputs[..., : model.heads.logits]),
                 self.settings.adversarial * turned + self.settings.orthogonal * ds,
                 self.settings.orthogonal * dp,
             ],
@@ -75,8 +76,18 @@ class Adversary(Learner):
         )
         return slopes, {"adversarial": told, "orthogonality": alike}
 
+    def _difference(
+        self, zs: Float[Tensor, "r b f"], zp: Float[Tensor, "r b f"], parts: int
+    ) -> tuple[Float[Tensor, " r"], Float[Tensor, "r b f"], Float[Tensor, "r b f"]]:
+        """How alike shared and private features are, and the gradients; zeros where it does not count."""
+        if not self.settings.difference:
+            return zs.new_zeros(len(zs)), torch.zeros_like(zs), torch.zeros_like(zp)
+        alike, *slopes = orthogonality(*(z.unflatten(1, (parts, -1)) for z in (zs, zp)))
+        ds, dp = (slope.flatten(1, 2) / parts for slope in slopes)
+        return alike.mean(1), ds, dp
+
 
 def features(model: Replicas, outputs: Float[Tensor, "r b columns"]) -> tuple[Tensor, Tensor]:
-    """Shared and private ones."""
-    zs, zp = outputs[..., model.heads.width :].chunk(2, dim=-1)
+    """PreparedRun and private ones."""
+    zs, zp = outputs[..., model.heads.logits :].chunk(2, dim=-1)
     return zs, zp

@@ -4,12 +4,12 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
+from gradcast.learners.acl.adversary import features
+from gradcast.learners.acl.acl import Acl
 from gradcast.epochs.lessons import Lessons, Part
 from gradcast.epochs.loop import AT_ONCE, EpochLoop
-from gradcast.learners.acl.acl import Acl
-from gradcast.learners.acl.adversary import features
-from gradcast.results.feature_map import FeatureMap, feature_map
 from gradcast.training.loop import Training
+from gradcast.results.feature_map import FeatureMap, feature_map
 
 IMAGES = 500  # of a task, at most
 
@@ -27,7 +27,7 @@ def likeness(loop: Training) -> FeatureMap | None:
 
 @torch.no_grad()
 def _features(learner: Acl, lessons: Lessons, task: int) -> Float[np.ndarray, "2 images latent"]:
-    """Shared and private ones of images spread over all classes, with the task's own private module."""
+    """PreparedRun and private ones of images spread over all classes, with the task's own private module."""
     whole, model, theta = lessons.test(task), learner.model, learner.weights_for(task)
     count = int(whole.counts[0])
     chosen = torch.linspace(0, count - 1, min(count, IMAGES)).round().long().to(whole.y.device)

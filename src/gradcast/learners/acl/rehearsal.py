@@ -7,9 +7,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from gradcast.core import Batch, Replay
-from gradcast.epochs.modules import TaskModules
 from gradcast.memories.by_class import ClassMemory
+from gradcast.core import Batch, Replay
+from gradcast.training.task_modules import TaskModules
 
 
 @dataclass
@@ -33,8 +33,8 @@ class Rehearsal:
         if batch.task > 0:
             self.task = number % batch.task
             self.stored = self.memory.all_of(self.task)
-        if not batch.again:
-            self.memory.write(batch)
+        if (fresh := batch.fresh) is not None:
+            self.memory.write(fresh)
 
     def prepare(self) -> None:
         """Before an update: the shared module as it is now."""
@@ -44,7 +44,7 @@ class Rehearsal:
 
     def beside(self, batch: Batch) -> tuple[Float[Tensor, "r n *shape"], Int[Tensor, "r n"]]:
         """The batch's images and the stored ones, and the task of each."""
-        tasks = torch.full_like(batch.y, batch.task)
+        tasks = batch.each_task
         if self.stored is None:
             return batch.x, tasks
         return torch.cat([batch.x, self.stored.x], dim=1), torch.cat([tasks, self.stored.tasks], dim=1)

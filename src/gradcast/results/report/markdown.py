@@ -68,7 +68,7 @@ def _features(directory: RunDirectory, results: Sequence[RowResult]) -> list[str
     rows = [[label, said(own, own.shared), said(own, own.private)] for label, own in seen]
     table = _table(["linear probe on test images", "shared features", "private features"], rows)
     picture = "![Features of the first seed on two principal components](features.png)"
-    return ["## Shared and private features", "", *table, "", picture, ""]
+    return ["## PreparedRun and private features", "", *table, "", picture, ""]
 
 
 def _pictures(results: Sequence[RowResult]) -> list[tuple[str, str, "Figure"]]:

@@ -22,7 +22,7 @@ MEANING = (
 BANDS = "Lines are means over seeds, bands reach from the lowest to the highest seed"
 FEATURES = "Test images of all tasks after the last one, on the first two principal components of their features"
 PROBE = (
-    "The probe is linear, fitted to half of these images and asked about the other half. Shared features should tell "
+    "The probe is linear, fitted to half of these images and asked about the other half. PreparedRun features should tell "
     "it little of the task beyond chance; private ones come from a module of each task and may tell it everything."
 )
 FRAME = "; what the first tenth of the tests showed may lie outside the frame"
@@ -48,7 +48,7 @@ def _over_tasks(run: Run) -> list[Section]:
     return [
         Section("matrices", "Accuracy matrices", _matrices(run)),
         Section("stream", "Over the stream", _curves(run, STREAM)),
-        Section("features", "Shared and private features", _features(run)),
+        Section("features", "PreparedRun and private features", _features(run)),
         Section("signal", "What the signal did", [*_curves(run, COURSES), *_diagnostics(run)]),
     ]
 
@@ -124,7 +124,7 @@ def _features(run: Run) -> list[Block]:
     pictures = [
         Picture(
             f"features-{row.name}",
-            f"Features of {row.label} on two principal components, a colour for each task. Shared ones: "
+            f"Features of {row.label} on two principal components, a colour for each task. PreparedRun ones: "
             f"{said(portrait, portrait.shared)}; private ones: {said(portrait, portrait.private)}.",
             feature_panels([(row.label, portrait)]),
         )
