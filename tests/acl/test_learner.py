@@ -189,3 +189,20 @@ def test_a_learner_is_remembered_with_modules_of_all_tasks_and_the_discriminator
     assert all(map(torch.equal, new.discriminator.weights, old.discriminator.weights))
     new.begin(3)
     assert new.judging.lr.tolist() == [1e-3, 1e-3]
+
+
+def test_the_discriminator_of_its_best_epoch_comes_back_replica_by_replica() -> None:
+    acl, everybody = learner(), torch.tensor([True, True])
+    acl.begin(0)
+    seen = []
+    for epoch, losses in enumerate([[0.5, 0.5], [0.4, 0.6], [0.6, 0.7]]):
+        acl.step(batch(epoch), lambda: None, LR, Moment(0, epoch, 0))
+        acl.ended({"adversarial": torch.tensor(losses)}, everybody)
+        seen.append([weight.clone() for weight in acl.discriminator.weights])
+    acl.finish(0)
+    for layer, now in enumerate(acl.discriminator.weights):
+        assert torch.equal(now[0], seen[1][layer][0])
+        assert torch.equal(now[1], seen[0][layer][1])
+    acl.begin(1)
+    acl.finish(1)  # nothing was kept in this task
+    assert acl.discriminator.weights[-1].shape[1] == 3

@@ -95,6 +95,17 @@ def test_what_was_cut_before_a_reset_goes_on_to_the_same_bits() -> None:
     assert again.plateau.lr.tolist() == whole.plateau.lr.tolist() == pytest.approx([0.005])
 
 
+def test_training_images_are_evaluated_in_the_batches_that_the_epoch_had() -> None:
+    """Losses are means over batches: which images share a short batch matters."""
+    loop, diary = finetune_loop(schedule=Schedule(epochs=1)), Diary()
+    loop.batch = 7
+    loop.run([diary])
+    loop.learner.model.theta.copy_(loop.best.kept["theta"])
+    own = [loop.learner.loss(batch)["loss"] for batch in loop.lessons.epoch(1, 0, 7)]
+    assert [batch.y.shape[1] for batch in loop.lessons.epoch(1, 0, 7)] == [7, 7, 7, 3]
+    torch.testing.assert_close(diary.metrics[-1]["train_loss"], torch.stack(own).mean(0))
+
+
 def cut_and_gone_on(make: Callable[[], EpochLoop], cut: int) -> tuple[EpochLoop, EpochLoop, Diary, Diary]:
     """A whole run, and one that has what was packed before a step of it and trains the rest; what both told."""
     whole, again, diary, rest = make(), make(), Diary(), Diary()
@@ -166,7 +177,7 @@ def test_rates_drop_new_optimizers_come_and_the_best_epochs_weights_are_kept_rep
         ("renewed 6", [False, True]),
     ]
     train = [8.0, 8.0]  # images a batch; validation batches have six
-    assert learner.closed == [(train, [True, True])] * 6 + [(train, [False, True])] * 2
+    assert learner.closed == [(train, [True, True])] * 5 + [(train, [False, True])] * 3  # the epoch that ends it too
     best = loop.learner.model.theta[:, 0].tolist()
     assert best == [2 * 3.0, 8 * 3.0]  # three steps an epoch, the second epoch and the eighth
 

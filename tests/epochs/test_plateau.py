@@ -66,3 +66,24 @@ def test_a_new_task_begins_as_the_first() -> None:
     assert plateau.going.all()
     assert plateau.rates(torch.zeros(1)).tolist() == pytest.approx([0.1, 0.1])
     assert plateau.rates(torch.zeros(1)).dtype == torch.float32
+
+
+def test_a_restart_takes_the_initial_rate_and_keeps_best_loss_and_patience() -> None:
+    plateau = Plateau(2, 0.1, patience=1)
+    for _ in range(3):
+        plateau.observe(torch.ones(2))
+    plateau.restart(torch.tensor([True, False]), 10)
+    torch.testing.assert_close(plateau.lr, torch.tensor([0.01, 0.1 / 9], dtype=torch.float64))
+    assert plateau.best.tolist() == [1.0, 1.0]
+    assert plateau.observe(torch.ones(2)).dropped.tolist() == [True, True]
+
+
+def test_a_replica_that_is_named_may_improve_after_its_last_drop_and_keeps_that_rate() -> None:
+    plateau, named = Plateau(1, 0.1, smallest=0.05, patience=1), torch.tensor([True])
+    plateau.observe(torch.ones(1), named)
+    assert plateau.observe(torch.ones(1), named).dropped.tolist() == [True]
+    assert plateau.going.tolist() == [False]
+    later = [plateau.observe(torch.tensor([loss]), named) for loss in (2.0, 0.5, 2.0)]
+    assert [bool(seen.improved) for seen in later] == [False, True, False]
+    assert not any(bool(seen.dropped) for seen in later)
+    torch.testing.assert_close(plateau.lr, torch.tensor([0.1 / 3], dtype=torch.float64))

@@ -9,9 +9,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import leaky_relu
 
+from gradcast.acl.draws import JudgeDraws, SeededDraws
 from gradcast.gradients.entropy import cross_entropy
 from gradcast.gradients.sgd import LearningRate, Sgd
-from gradcast.signals.head import stacked_layer
 
 FAKE = 0  # the answer for noise; k + 1 is the answer for task k
 
@@ -21,29 +21,40 @@ class Discriminator:
 
     remembers: ClassVar[tuple[str, ...]] = ("weights", "sgd")
 
-    def __init__(self, latent: int, units: int, seeds: Sequence[int], like: Tensor, *, decay: float) -> None:
-        self.latent, self.units, self.seeds, self.like = latent, units, list(seeds), like
+    def __init__(
+        self,
+        latent: int,
+        units: int,
+        seeds: Sequence[int],
+        like: Tensor,
+        *,
+        decay: float,
+        draws: JudgeDraws | None = None,
+    ) -> None:
+        self.latent, self.units, self.like = latent, units, like
+        self.draws = draws or SeededDraws(list(seeds), like)
         self.sgd = Sgd(decay=decay)
         self.begin(0)
 
     def begin(self, task: int) -> None:
         """New weights and a new optimizer; one answer more than in the task before."""
-        self.weights = self._fresh(task, "discriminator")
+        self.weights = self._fresh(task)
         self.sgd.renew()
 
     def restart(self, task: int, which: Bool[Tensor, " r"]) -> None:
         """Other new weights for these replicas; what becomes of the optimizer is for the caller to say."""
         chosen = which.to(self.like.device)
-        for weight, fresh in zip(self.weights, self._fresh(task, "another discriminator"), strict=True):
+        for weight, fresh in zip(self.weights, self._fresh(task, again=True), strict=True):
             weight[chosen] = fresh[chosen]
 
-    def _fresh(self, task: int, name: str) -> list[Tensor]:
+    def state(self) -> dict[str, Tensor]:
+        """The weights by name, one row a replica, in place."""
+        return {str(layer): weight for layer, weight in enumerate(self.weights)}
+
+    def _fresh(self, task: int, *, again: bool = False) -> list[Tensor]:
         """Bias is the last column of each."""
-        sizes = pairwise([self.latent, self.units, self.units, task + 2])
-        named = [f"{name} {task} {layer}" for layer in range(3)]
-        return [
-            stacked_layer(shape, self.seeds, own, self.like).detach() for shape, own in zip(sizes, named, strict=True)
-        ]
+        sizes = list(pairwise([self.latent, self.units, self.units, task + 2]))
+        return self.draws.layers(task, sizes, again=again)
 
     def __call__(self, z: Float[Tensor, "r b f"]) -> Float[Tensor, "r b answers"]:
         """Logits of the answers."""

@@ -12,7 +12,6 @@ from gradcast.acl.discriminator import Discriminator
 from gradcast.acl.rehearsal import Rehearsal
 from gradcast.core import Batch, Metrics, Unlabelled
 from gradcast.environment import sent
-from gradcast.randomness import torch_generator
 from gradcast.replicas import Replicas
 
 
@@ -50,8 +49,7 @@ class Judgement:
         """Draw the noise, every replica its own."""
         self.model.chance.begin(self.name)
         theta, size = self.model.theta, (self._seen(batch)[1].shape[1], self.discriminator.latent)
-        generators = [torch_generator(seed, "fake", self.name) for seed in self.discriminator.seeds]
-        drawn = torch.stack([torch.randn(size, generator=own, dtype=theta.dtype) for own in generators])
+        drawn = self.discriminator.draws.noise(self.name, size, theta)
         if size[0] in self.noise:
             self.noise[size[0]].copy_(sent(drawn, theta.device))
         else:

@@ -7,8 +7,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from gradcast.acl.adversary import Adversary
+from gradcast.acl.adversary import Adversary, features
 from gradcast.acl.discriminator import Discriminator
+from gradcast.acl.draws import JudgeDraws
 from gradcast.acl.rehearsal import Rehearsal
 from gradcast.acl.settings import AclSettings
 from gradcast.acl.step import AclStep
@@ -33,10 +34,10 @@ class Acl:
 
     Those of earlier tasks are set aside when their task is over: only the shared module can forget. ``network`` makes a
     new network out of torch's random numbers. ``memory`` holds images of earlier tasks that are shown
-    again; None: none are, as published.
+    again; None: none are, as published. ``draws`` gives the discriminator's random numbers, by default from the seeds.
     """
 
-    remembers: ClassVar[tuple[str, ...]] = ("training", "modules", "start", "task", "judging")
+    remembers: ClassVar[tuple[str, ...]] = ("training", "modules", "start", "task", "judging", "best")
 
     def __init__(
         self,
@@ -49,6 +50,7 @@ class Acl:
         place: Place,
         judging: Plateau | None = None,
         memory: ClassMemory | None = None,
+        draws: JudgeDraws | None = None,
     ) -> None:
         self.network, self.seeds, self.settings = network, list(seeds), settings or AclSettings()
         self.model = replicas(network, seeds, place)
@@ -59,6 +61,7 @@ class Acl:
             seeds,
             self.model.theta,
             decay=self.settings.discriminator_decay,
+            draws=draws,
         )
         self.sgd = Sgd(momentum=self.settings.momentum, decay=self.settings.decay)
         self.signal = None if signal is None else signal(self.model)
@@ -69,6 +72,7 @@ class Acl:
         self.judging = judging or Plateau(len(seeds), self.settings.discriminator_lr)
         self.task = 0
         self.start = Snapshot()  # what the task began with
+        self.best = Snapshot()  # each discriminator at its lowest loss on the training images
 
     def begin(self, task: int) -> None:
         """A private module and a head for the task, a new discriminator, new optimizers."""
@@ -77,6 +81,7 @@ class Acl:
         self.modules.begin(task)
         self.start.keep(self.trained(), everybody)
         self.discriminator.begin(task)
+        self.best.forget()
         self.judging.begin()
         self.sgd.renew()
         if self.signal is not None:
@@ -88,18 +93,22 @@ class Acl:
         return self.training(batch, draw, lr, judge_lr, moment)
 
     @torch.no_grad()
-    def loss(self, batch: Batch, parts: int = 1) -> Metrics:
-        """All three losses as they are weighed, and the discriminator's by itself."""
-        outputs = self.model.everything(batch.x, statistics="frozen").z
-        z = self.model.heads.columns(outputs, batch.task)
-        _, told = self.adversary.losses(self.model, outputs, torch.full_like(batch.y, batch.task), parts)
+    def loss(self, batch: Batch, parts: int = 1, theta: Float[Tensor, "r p"] | None = None) -> Metrics:
+        """All three losses as they are weighed, and each by itself; with the model's weights or others."""
+        outputs = self.model.everything(batch.x, statistics="frozen", theta=theta).z
+        z, tasks = self.model.heads.columns(outputs, batch.task), torch.full_like(batch.y, batch.task)
+        _, told = self.adversary.losses(self.model, outputs, tasks, parts)
         weighed = self.settings.adversarial * told["adversarial"] + self.settings.orthogonal * told["orthogonality"]
-        hits = (z.argmax(-1) == batch.y).sum(-1)
-        return {"loss": cross_entropy(z, batch.y)[0] + weighed, "hits": hits, **told}
+        hits, entropy = (z.argmax(-1) == batch.y).sum(-1), cross_entropy(z, batch.y)[0]
+        found = self.discriminator(features(self.model, outputs)[0]).argmax(-1) == tasks + 1
+        own = {"classification": entropy, "discriminator_hits": found.sum(-1)}
+        return {"loss": entropy + weighed, "hits": hits} | own | told
 
     def ended(self, train: Metrics, going: Bool[Tensor, " r"]) -> None:
-        """The discriminator's learning rate follows its loss on the training images."""
-        self.discriminator.sgd.renew(self.judging.observe(train["adversarial"], going).dropped)
+        """The discriminator's learning rate follows its loss on the training images, and its best state is kept."""
+        seen = self.judging.observe(train["adversarial"], going)
+        self.best.keep(self.discriminator.state(), seen.improved)
+        self.discriminator.sgd.renew(seen.dropped)
 
     def renew(self, which: Bool[Tensor, " r"]) -> None:
         """New optimizers of the model and of what the signal learns."""
@@ -114,14 +123,14 @@ class Acl:
         if self.task == 0:
             self.model.theta[chosen] = self.modules.fresh("again")[chosen]
         self.discriminator.restart(self.task, which)
-        self.judging.lower(which, RESET_FACTOR)
+        self.judging.restart(which, RESET_FACTOR)
         self.renew(which)
         if how == "reference":
             self.sgd.lose(chosen)
             self.discriminator.sgd.lose(chosen)
 
     def trained(self) -> dict[str, Tensor]:
-        """Weights and running statistics; nobody needs a discriminator when its task is over."""
+        """Weights and running statistics; the discriminator's best epoch may be another one, see ``finish``."""
         return {"theta": self.model.theta, **self.model.buffers}
 
     def judged_by(self, task: int) -> range:
@@ -133,7 +142,8 @@ class Acl:
         return self.training.update.state() | self.modules.state()
 
     def finish(self, task: int) -> None:
-        """Set the task's private module and head aside."""
+        """Set the task's private module and head aside, and bring the best discriminator back."""
+        self.best.put_back(self.discriminator.state(), torch.ones(self.model.count, dtype=torch.bool))
         self.modules.finish()
 
     def weights_for(self, task: int) -> Float[Tensor, "r p"]:

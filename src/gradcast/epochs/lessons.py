@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Int, UInt8
+from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
 from gradcast.core import Batch
@@ -21,7 +21,7 @@ NOBODY = -1  # the label of a place without an image, where a replica has fewer 
 class Part:
     """Images of one task, by their place in the source, and their labels inside the task; one row a replica."""
 
-    x: UInt8[Tensor, "n c h w"]  # of the source, on the device
+    x: UInt8[Tensor, "n c h w"] | Float[Tensor, "n c h w"]  # of the source, on the device
     index: Int[Tensor, "r m"]
     y: Int[Tensor, "r m"]
     task: int

@@ -1,6 +1,6 @@
 """Many epochs a task: validation decides when the learning rate drops, when a replica stops, and what it keeps."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import ClassVar
 
@@ -20,6 +20,7 @@ from gradcast.loop import Extent, Keeper, Observer, Position
 
 REMEDY = "lower learner.lr, or the signal's weight or alpha"
 RESET_EPOCH = 4  # after which a replica that is still at chance starts anew
+COUNTS = {"hits": "accuracy", "discriminator_hits": "discriminator_accuracy"}  # what a share of images is called
 AT_ONCE = {"cpu": 64, "cuda": 512}  # images a pass of an evaluation, as far as whole batches allow
 
 
@@ -131,39 +132,23 @@ class EpochLoop:
 
     def _close(self, task: int, epoch: int) -> Metrics:
         """The end of an epoch: the reset at chance, validation, and what follows from it."""
-        lr, going, train = self.plateau.lr, self.plateau.going, self._mean([self.lessons.train(task)], self.batch)
+        lr, going, learner = self.plateau.lr, self.plateau.going, self.learner
+        train = mean_loss(self.lessons, learner.loss, [self.lessons.shuffled(task, epoch)], self.batch)
         if epoch == RESET_EPOCH and self.schedule.reset != "never":
             enough = 1 / self.lessons.width + self.schedule.above_chance
             poor = going & (train["accuracy"].cpu() < enough)
             if poor.any():
-                self.learner.restart(poor, self.schedule.reset)
-                self.plateau.lower(poor, RESET_FACTOR)
-        judged = [self.lessons.validation(each) for each in self.learner.judged_by(task)]
-        validation = self._mean(judged, self.schedule.validation_batch)
+                learner.restart(poor, self.schedule.reset)
+                self.plateau.restart(poor, RESET_FACTOR)
+        judged = [self.lessons.validation(each) for each in learner.judged_by(task)]
+        validation = mean_loss(self.lessons, learner.loss, judged, self.schedule.validation_batch)
         seen = self.plateau.observe(validation["loss"])
-        self.best.keep(self.learner.trained(), seen.improved)
-        self.learner.renew(seen.dropped)
-        self.learner.ended(train, going)
-        return {
-            "train_accuracy": train["accuracy"],
-            "validation_loss": validation["loss"],
-            "validation_accuracy": validation["accuracy"],
-            "lr": lr.to(train["accuracy"]),
-        }
-
-    def _mean(self, parts: Sequence[Part], size: int) -> Metrics:
-        """Mean over batches of every loss, and the share of right answers; equal batches pass together."""
-        together = max(AT_ONCE[parts[0].y.device.type] // size, 1)
-        sums, batches = dict[str, Tensor](), 0
-        for part in parts:
-            for batch, count in self.lessons.folded(part, size, together):
-                batches += count
-                for name, value in self.learner.loss(batch, count).items():
-                    weight = 1 if name == "hits" else count
-                    sums[name] = sums.get(name, 0) + weight * value.double()
-        images = torch.stack([part.counts for part in parts]).sum(0)
-        accuracy = sums.pop("hits") / images
-        return {name: total / batches for name, total in sums.items()} | {"accuracy": accuracy}
+        self.best.keep(learner.trained(), seen.improved)
+        learner.renew(seen.dropped)
+        learner.ended(train, self.plateau.going)  # not for replicas that have just stopped
+        both = {"train": train, "validation": validation}
+        told = {f"{part}_{name}": value for part, means in both.items() for name, value in means.items()}
+        return told | {"lr": lr.to(train["accuracy"])}
 
     @torch.no_grad()
     def _accuracy(self, task: int) -> Float[Tensor, " r"]:
@@ -184,3 +169,19 @@ class EpochLoop:
             accuracy[:, task] = self._accuracy(task).cpu()
         for observer in observers:
             observer.evaluated(tasks_done, accuracy)
+
+
+def mean_loss(
+    lessons: Lessons, loss: Callable[[Batch, int], Metrics], parts: Sequence[Part], size: int
+) -> dict[str, Float[Tensor, " r"]]:
+    """Mean over batches (not images) of every loss, and the share of right answers; equal batches pass together."""
+    together = max(AT_ONCE[parts[0].y.device.type] // size, 1)
+    sums, batches = dict[str, Tensor](), 0
+    for part in parts:
+        for batch, count in lessons.folded(part, size, together):
+            batches += count
+            for name, value in loss(batch, count).items():
+                weight = 1 if name in COUNTS else count
+                sums[name] = sums.get(name, 0) + weight * value.double()
+    images = torch.stack([part.counts for part in parts]).sum(0)
+    return {COUNTS.get(name, name): total / (images if name in COUNTS else batches) for name, total in sums.items()}

@@ -41,13 +41,16 @@ class Plateau:
         self.going.fill_(True)
 
     def observe(self, loss: Float[Tensor, " r"], which: Bool[Tensor, " r"] | None = None) -> Seen:
-        """An epoch's loss of these replicas; those that have reached the end are not looked at."""
-        looked_at = self.going if which is None else self.going & which.cpu()
+        """An epoch's loss of these replicas, by default of all whose rate is still large enough.
+
+        A replica that is named although its rate has reached the end may still improve; its rate is lowered no more.
+        """
+        looked_at = self.going if which is None else which.cpu()
         loss = loss.double().cpu()
         improved = looked_at & (loss < self.best)
         self.best = torch.where(improved, loss, self.best)
         self.patience = torch.where(improved, self.most, self.patience - looked_at.long())
-        dropped = looked_at & (self.patience <= 0)
+        dropped = looked_at & self.going & (self.patience <= 0)
         self.lower(dropped, self.factor)
         self.patience = torch.where(dropped, self.most, self.patience)
         self.going = self.going & ~(dropped & (self.lr < self.smallest))
@@ -56,6 +59,10 @@ class Plateau:
     def lower(self, which: Bool[Tensor, " r"], factor: float) -> None:
         """Divide the learning rate of these replicas."""
         self.lr = torch.where(which, self.lr / factor, self.lr)
+
+    def restart(self, which: Bool[Tensor, " r"], factor: float) -> None:
+        """These replicas go on at the initial rate divided by ``factor``; best loss and patience stay as they are."""
+        self.lr = torch.where(which, self.initial / factor, self.lr)
 
     def rates(self, like: Tensor) -> Float[Tensor, " r"]:
         """The learning rates where ``like`` lies and in its type."""

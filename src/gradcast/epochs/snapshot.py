@@ -26,7 +26,9 @@ class Snapshot:
 
     @torch.no_grad()
     def put_back(self, tensors: Mapping[str, Tensor], which: Bool[Tensor, " r"]) -> None:
-        """These replicas as they were, in place."""
+        """These replicas as they were, in place; unchanged where nothing was kept."""
+        if not self.kept:
+            return
         _copy(self.kept, tensors, which)
 
     def forget(self) -> None:
