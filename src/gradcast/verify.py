@@ -1,12 +1,8 @@
 """Replays trajectories of the published reference implementation and measures how far ours is from them."""
 
 import json
-import math
-import zipfile
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -15,7 +11,6 @@ from torch import Tensor, nn
 
 from gradcast.capture import fastest
 from gradcast.core import Batch, Learner, Unlabelled
-from gradcast.data.arrays import UNREADABLE, read_npz
 from gradcast.environment import choose_place
 from gradcast.errors import GradcastError, told
 from gradcast.gradients.learner import GradientLearner
@@ -26,8 +21,8 @@ from gradcast.networks import MLP, SlimResNet18
 from gradcast.replicas import Replicas
 from gradcast.signals import Predicted
 from gradcast.step import Step
-
-Arrays = Mapping[str, np.ndarray]
+from gradcast.traces import Arrays, Replay, Worst, load
+from gradcast.verify_acl import replay_acl
 
 
 class TraceConfig(BaseModel):
@@ -47,28 +42,14 @@ class TraceConfig(BaseModel):
     dcl_sign: Literal[1, -1] = 1
 
 
-@dataclass(frozen=True)
-class Replay:
-    """How one trace went."""
-
-    path: Path
-    steps: int
-    difference: float  # largest relative difference of all compared weights and statistics
-    where: str  # where it is
-    tolerance: float
-
-    @property
-    def agrees(self) -> bool:
-        """Whether the difference stays within the tolerance (not a number does not)."""
-        return self.difference <= self.tolerance
-
-
 def replay(path: Path, device: str = "cpu") -> Replay:
     """Feed a trace's batches to our step, in float64, from its initial weights; compare after every recorded step."""
-    arrays = _load(path)
+    arrays, place = load(path), choose_place(device, "float64")
     try:
+        if _method(arrays) == "acl":
+            return replay_acl(path, arrays, place)
         config = TraceConfig.model_validate_json(str(arrays["config"]))
-        return _replay(path, arrays, config, choose_place(device, "float64").device)
+        return _replay(path, arrays, config, place.device)
     except KeyError as error:
         raise GradcastError(f"{path} has no entry {error}; it is not a complete trajectory") from None
     except ValidationError as error:
@@ -105,24 +86,10 @@ def _replay(path: Path, arrays: Arrays, config: TraceConfig, device: torch.devic
     return Replay(path, len(projected), worst.difference, worst.where, tolerance=1e-6 if running else 1e-9)
 
 
-@dataclass
-class Worst:
-    """The largest relative difference so far, and where it was."""
-
-    difference: float = 0.0
-    where: str = "nowhere"
-
-    def add(self, ours: Tensor, recorded: np.ndarray | None, where: str) -> None:
-        """Compare with what the trace recorded, if it did: largest difference over largest weight."""
-        if recorded is None:
-            return
-        theirs = torch.from_numpy(recorded).double().to(ours.device)
-        if ours.shape != theirs.shape:
-            raise ValueError(f"{theirs.numel()} numbers recorded for {where}, the network has {ours.numel()}")
-        found = float((ours - theirs).abs().max() / theirs.abs().max().clamp_min(1e-300))
-        found = float("inf") if math.isnan(found) else found
-        if found > self.difference:
-            self.difference, self.where = found, where
+def _method(arrays: Arrays) -> object:
+    """Which learner the file is of, as far as it says."""
+    config = json.loads(str(arrays["config"]))
+    return config.get("model") if isinstance(config, dict) else None
 
 
 def _steps(arrays: Arrays) -> int:
@@ -177,17 +144,6 @@ def _network(config: TraceConfig, initial: list[Tensor]) -> nn.Module:
     raise GradcastError(
         f"the trace's network {config.network!r} is not one that can be replayed; known: mlp, slim-resnet"
     )
-
-
-def _load(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        raise GradcastError(f"the trajectory {path} does not exist" if not path.exists() else f"{path} is not a file")
-    if not zipfile.is_zipfile(path):
-        raise GradcastError(f"{path} is not an .npz archive, or it is cut off")
-    try:
-        return read_npz(path)
-    except UNREADABLE as error:
-        raise GradcastError(f"{path} cannot be read ({told(error)}); fetch it again") from None
 
 
 def _images(array: np.ndarray, step: Step) -> Tensor:

@@ -1,0 +1,250 @@
+"""A trajectory of adversarial continual learning, and objects that hand its recorded choices to our own code."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from pydantic import BaseModel, Field
+from torch import Tensor, nn
+
+from gradcast.acl.settings import PrivateInput
+from gradcast.core import Unlabelled
+from gradcast.environment import Place
+from gradcast.epochs.lessons import Lessons, Part
+from gradcast.epochs.supply import Supply
+from gradcast.networks.acl import AclNetwork, acl_network
+from gradcast.signals.policy import Draws, Policy
+from gradcast.streams.scale import Scale
+from gradcast.traces import Arrays
+
+Count = Field(ge=1)
+
+
+class AclConfig(BaseModel):
+    """Hyper-parameters of a trace, under the reference's names; what only predicted gradients need may be missing."""
+
+    model: Literal["acl"]
+    predicted: bool
+    network: str
+    input: tuple[int, int, int]
+    tasks: int = Count
+    classes: int = Count
+    batch: int = Count
+    valid_batch: int = Count
+    epochs: int = Count
+    latent: int = Count
+    units: int = Count  # of the discriminator
+    adv: float
+    orth: float
+    lam: float
+    e_lr: float
+    e_wd: float
+    mom: float
+    d_lr: float
+    d_wd: float
+    s_step: int = Count
+    d_step: int = Count
+    lr_factor: float
+    lr_min: float
+    lr_patience: int = Count
+    diff: Literal["yes", "no"]
+    discriminator_scale: float
+    chance_reset: bool
+    idle_gradients: Literal["none", "zero"]
+    dropout: float
+    alpha: float = 0.0
+    loss_scale: float = 1.0
+    start: int = 0
+    private_input: PrivateInput = "labelled"
+
+
+class Departed(Exception):
+    """Our run asks for something that the recorded one never came to."""
+
+
+@dataclass(frozen=True)
+class AclTrace:
+    """One file; every tensor has one replica."""
+
+    arrays: Arrays
+    config: AclConfig
+    place: Place
+
+    @property
+    def steps(self) -> int:
+        """Labelled batches in all."""
+        return len(self.arrays["steps/task"])
+
+    def weights(self, prefix: str) -> dict[str, Tensor]:
+        """All weights under a prefix, by the reference's names and in its order."""
+        keys = sorted(key for key in self.arrays if key.startswith(f"{prefix}/"))
+        if not keys:
+            raise KeyError(f"{prefix}/000")
+        return {key.rsplit("/", 1)[1]: self.tensor(key) for key in keys}
+
+    def tensor(self, key: str) -> Tensor:
+        """One array in double precision, on the device."""
+        return torch.from_numpy(self.arrays[key]).to(self.place.device, self.place.dtype)
+
+    def names(self, task: int) -> list[str]:
+        """Weights that our model holds during a task, in its order: shared module, private module, head."""
+        return [key.rsplit("/", 1)[1] for key in sorted(self.arrays) if key.startswith("init/") and _of(key, task)]
+
+    def network(self, weights: dict[str, Tensor], task: int) -> AclNetwork:
+        """Our network with these weights; its sizes follow from their shapes."""
+        own = {name: weights[name] for name in self.names(task)}
+        made = _alexnet(self.config, own)
+        for parameter, value in zip(made.parameters(), own.values(), strict=True):
+            parameter.data = value.view(parameter.shape)
+        for layer in made.modules():
+            if isinstance(layer, nn.Dropout):
+                layer.p = self.config.dropout
+        return made
+
+
+def _of(key: str, task: int) -> bool:
+    """Whether a weight belongs to the shared module or to this task's own ones."""
+    name = key.split("/", 2)[2]
+    part, number = name.split(".")[0], name.removeprefix("private.task_out.").removeprefix("head.").split(".")[0]
+    match part:
+        case "shared":
+            return True
+        case "private":
+            return int(number) // 2 == task  # convolutions, linear layer
+        case _:
+            return int(number) == task
+
+
+def _alexnet(config: AclConfig, weights: dict[str, Tensor]) -> AclNetwork:
+    shared, private, head = (
+        [value for name, value in weights.items() if name.startswith(part) and name.endswith("weight")]
+        for part in ("shared.", "private.", "head.")
+    )
+    return acl_network(
+        config.input,
+        config.classes,
+        latent=config.latent,
+        widths=[value.shape[0] for value in shared if value.dim() == 2][:-1],
+        channels=[value.shape[0] for value in shared if value.dim() == 4],
+        private_width=private[0].shape[0],
+        head_units=head[0].shape[0],
+    )
+
+
+class RecordedNetworks:
+    """Makes networks with the weights that the file has for the next occasion: a task, or a restart in the first."""
+
+    def __init__(self, trace: AclTrace) -> None:
+        self.trace = trace
+        again = sorted({"/".join(key.split("/")[:2]) for key in trace.arrays if key.startswith("restart/")})
+        first = [("init", 0), *((prefix, 0) for prefix in again)]
+        self.coming: Iterator[tuple[str, int]] = iter(
+            [*first, *((first[-1][0], task) for task in range(1, trace.config.tasks))]
+        )
+        self.latest: dict[str, Tensor] = {}  # weights of all tasks as they were made last
+
+    def __call__(self) -> AclNetwork:
+        """The next one."""
+        prefix, task = next(self.coming, ("", 0))
+        if not prefix:
+            raise Departed("a restart that the file does not have")
+        self.latest = self.trace.weights(prefix)
+        return self.trace.network(self.latest, task)
+
+
+class RecordedJudgeDraws:
+    """The discriminator's initial weights, and noise in the order of its steps."""
+
+    def __init__(self, trace: AclTrace) -> None:
+        self.trace, self.drawn = trace, 0
+
+    def layers(self, task: int, sizes: Sequence[tuple[int, int]], *, again: bool) -> list[Tensor]:
+        """Weight and bias side by side."""
+        arrays, prefix = self.trace.arrays, f"discriminator_init/{task}"
+        if again:
+            found = {key.split("/")[1] for key in arrays if key.startswith("restart_discriminator/")}
+            own = sorted(batch for batch in found if arrays["steps/task"][int(batch)] == task)
+            if not own:
+                raise Departed(f"a restart of the discriminator in task {task} that the file does not have")
+            prefix = f"restart_discriminator/{own[0]}"
+        flat = list(self.trace.weights(prefix).values())
+        return [torch.cat([flat[i], flat[i + 1][:, None]], dim=1)[None] for i in range(0, len(flat), 2)]
+
+    def noise(self, name: str, size: tuple[int, int], like: Tensor) -> Float[Tensor, "r b f"]:
+        """The next one's."""
+        batch, number = divmod(self.drawn, self.trace.config.d_step)
+        self.drawn += 1
+        return torch.from_numpy(self.trace.arrays[f"noise/{batch:03d}"][number : number + 1]).to(like.dtype)
+
+
+class RecordedLessons(Lessons):
+    """The file's images, in the order in which its batches had them."""
+
+    def __init__(self, trace: AclTrace) -> None:
+        self.trace, self.seeds, self.tasks, self.width = trace, [0], trace.config.tasks, trace.config.classes
+        self.scale, self.dtype = Scale(), trace.place.dtype
+
+    @property
+    def count(self) -> int:
+        """Training images of every task."""
+        (count,) = {len(self.trace.arrays[f"train_y/{task}"]) for task in range(self.tasks)}
+        return count
+
+    def train(self, task: int) -> Part:
+        """Images to train on."""
+        return self._recorded("train", task)
+
+    def validation(self, task: int) -> Part:
+        """Images that were set aside."""
+        return self._recorded("valid", task)
+
+    def test(self, task: int) -> Part:
+        """Test images."""
+        return self._recorded("test", task)
+
+    def shuffled(self, task: int, epoch: int) -> Part:
+        """In this epoch's order."""
+        steps = self.trace.arrays
+        own = np.flatnonzero((steps["steps/task"] == task) & (steps["steps/epoch"] == epoch))
+        if not len(own):
+            raise Departed(f"an epoch {epoch} of task {task}, before which the recorded training ends")
+        order = np.concatenate([self.trace.arrays[f"rows/{number:03d}"] for number in own])
+        return self.train(task).ordered(order[None])
+
+    def _recorded(self, part: str, task: int) -> Part:
+        trace = self.trace
+        y = torch.from_numpy(trace.arrays[f"{part}_y/{task}"]).to(trace.place.device)
+        index = torch.arange(len(y), device=y.device)
+        return Part(trace.tensor(f"{part}_x/{task}"), index[None], y[None], task)
+
+
+class RecordedDraws(Draws):
+    """The pool batch of every update, one after another."""
+
+    def __init__(self, trace: AclTrace) -> None:
+        self.trace, self.step = trace, 0
+
+    def next(self, task: int = 0) -> Unlabelled | None:
+        """Whatever was drawn, used or not."""
+        batch, update = divmod(self.step, self.trace.config.s_step)
+        self.step += 1
+        rows = self.trace.arrays[f"pool_rows/{batch:03d}"][update]
+        rows = rows[rows >= 0]
+        if not len(rows):
+            return None
+        x = self.trace.tensor("pool_x")[torch.from_numpy(rows)]
+        return Unlabelled(x[None], torch.tensor([True], device=x.device), drawing=(0,))
+
+
+class RecordedSupply(Supply):
+    """Our rule of when a batch is used, on the file's draws."""
+
+    def __init__(self, trace: AclTrace) -> None:
+        self.policy = Policy(start=trace.config.start)
+        self.draws = RecordedDraws(trace)
+
+    def begin(self, task: int) -> None:
+        """The file's draws go on through all tasks."""
