@@ -11,9 +11,17 @@ from gradcast.errors import GradcastError
 from gradcast.traces import Worst
 from gradcast.verify import replay
 
+FILES = [
+    ("acl", 36),
+    ("acl_predicted", 36),
+    ("acl_reset", 45),
+    ("acl_mlp", 27),
+    ("acl_predicted_mlp", 24),
+]
+
 
 @pytest.mark.golden
-@pytest.mark.parametrize(("name", "steps"), [("acl", 36), ("acl_predicted", 36), ("acl_reset", 45)])
+@pytest.mark.parametrize(("name", "steps"), FILES)
 def test_reference_trajectories(golden: Path, name: str, steps: int) -> None:
     found = replay(golden / f"{name}.npz")
     assert found.steps == steps

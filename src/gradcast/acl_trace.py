@@ -15,7 +15,7 @@ from gradcast.core import Unlabelled
 from gradcast.environment import Place
 from gradcast.epochs.lessons import Lessons, Part
 from gradcast.epochs.supply import Supply
-from gradcast.networks.acl import AclNetwork, acl_network
+from gradcast.networks.acl import AclNetwork, acl_network, linear_acl_network
 from gradcast.signals.policy import Draws, Policy
 from gradcast.streams.scale import Scale
 from gradcast.traces import Arrays
@@ -91,12 +91,24 @@ class AclTrace:
 
     def names(self, task: int) -> list[str]:
         """Weights that our model holds during a task, in its order: shared module, private module, head."""
-        return [key.rsplit("/", 1)[1] for key in sorted(self.arrays) if key.startswith("init/") and _of(key, task)]
+        names = [key.split("/", 2)[2] for key in sorted(self.arrays) if key.startswith("init/")]
+        return [name for name in names if self._held(name, task)]
+
+    def _held(self, name: str, task: int) -> bool:
+        """Whether a weight belongs to the shared module or to this task's own ones."""
+        number = name.removeprefix("private.task_out.").removeprefix("head.").split(".")[0]
+        match name.split(".")[0]:
+            case "shared":
+                return True
+            case "private":
+                return int(number) // (1 if self.config.network == "mlp" else 2) == task  # convolutions, linear layer
+            case _:
+                return int(number) == task
 
     def network(self, weights: dict[str, Tensor], task: int) -> AclNetwork:
         """Our network with these weights; its sizes follow from their shapes."""
         own = {name: weights[name] for name in self.names(task)}
-        made = _alexnet(self.config, own)
+        made = _linear(self.config, own) if self.config.network == "mlp" else _alexnet(self.config, own)
         for parameter, value in zip(made.parameters(), own.values(), strict=True):
             parameter.data = value.view(parameter.shape)
         for layer in made.modules():
@@ -105,24 +117,23 @@ class AclTrace:
         return made
 
 
-def _of(key: str, task: int) -> bool:
-    """Whether a weight belongs to the shared module or to this task's own ones."""
-    name = key.split("/", 2)[2]
-    part, number = name.split(".")[0], name.removeprefix("private.task_out.").removeprefix("head.").split(".")[0]
-    match part:
-        case "shared":
-            return True
-        case "private":
-            return int(number) // 2 == task  # convolutions, linear layer
-        case _:
-            return int(number) == task
+def _sorted(weights: dict[str, Tensor]) -> list[list[Tensor]]:
+    """Weights without biases of the shared module, of the private one and of the head."""
+    return [
+        [value for name, value in weights.items() if name.startswith(part) and name.endswith("weight")]
+        for part in ("shared.", "private.", "head.")
+    ]
+
+
+def _linear(config: AclConfig, weights: dict[str, Tensor]) -> AclNetwork:
+    shared, _, head = _sorted(weights)
+    widths = [value.shape[0] for value in shared[:-1]]
+    units = head[0].shape[0]
+    return linear_acl_network(config.input, config.classes, latent=config.latent, widths=widths, head_units=units)
 
 
 def _alexnet(config: AclConfig, weights: dict[str, Tensor]) -> AclNetwork:
-    shared, private, head = (
-        [value for name, value in weights.items() if name.startswith(part) and name.endswith("weight")]
-        for part in ("shared.", "private.", "head.")
-    )
+    shared, private, head = _sorted(weights)
     return acl_network(
         config.input,
         config.classes,
@@ -233,8 +244,10 @@ class RecordedDraws(Draws):
         self.step += 1
         rows = self.trace.arrays[f"pool_rows/{batch:03d}"][update]
         rows = rows[rows >= 0]
-        if not len(rows):
-            return None
+        config = self.trace.config
+        other = len(rows) != len(self.trace.arrays[f"rows/{batch:03d}"])
+        if not len(rows) or (config.private_input == "unlabelled" and other):
+            return None  # the reference uses no batch of another size; our option for it has no such rule
         x = self.trace.tensor("pool_x")[torch.from_numpy(rows)]
         return Unlabelled(x[None], torch.tensor([True], device=x.device), drawing=(0,))
 

@@ -78,6 +78,7 @@ def _settings(config: AclConfig) -> AclSettings:
         adversarial=config.adv,
         orthogonal=config.orth,
         reversal=config.lam,
+        difference=config.diff == "yes",
         updates=config.s_step,
         judgements=config.d_step,
         momentum=config.mom,

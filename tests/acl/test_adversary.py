@@ -1,5 +1,6 @@
 import torch
 
+from gradcast.acl.settings import AclSettings
 from gradcast.core import Batch
 from tests.acl.scene import batch, learner
 
@@ -21,3 +22,17 @@ def test_slopes_of_parts_are_those_of_the_mean() -> None:
     cuts = (slice(0, 3), slice(3, 6))
     alone = [acl.adversary.losses(acl.model, outputs[:, cut], first[:, cut])[0] for cut in cuts]
     torch.testing.assert_close(acl.adversary.losses(acl.model, outputs, first, 2)[0], torch.cat(alone, 1) / 2)
+
+
+def test_without_the_difference_features_are_neither_compared_nor_is_the_adversarial_gradient_reversed() -> None:
+    """The published code has its reversal layer only together with the difference loss."""
+    data, found = batch(0), []
+    for difference in (True, False):
+        acl = learner(settings=AclSettings(difference=difference, orthogonal=0.0, reversal=1.0))
+        outputs = acl.model.everything(data.x).z
+        found.append(acl.adversary.losses(acl.model, outputs, torch.zeros_like(data.y)))
+    (reversed_, told), (plain, without) = found
+    torch.testing.assert_close(reversed_, -plain)
+    assert told["orthogonality"].all()
+    assert not without["orthogonality"].any()
+    torch.testing.assert_close(told["adversarial"], without["adversarial"])

@@ -5,7 +5,14 @@ from torch import nn
 from gradcast.acl.learner import replicas
 from gradcast.environment import Place
 from gradcast.errors import GradcastError
-from gradcast.networks.acl import AclNetwork, Head, Private, acl_network, residual_acl_network
+from gradcast.networks.acl import (
+    AclNetwork,
+    Head,
+    Private,
+    acl_network,
+    linear_acl_network,
+    residual_acl_network,
+)
 from gradcast.networks.resnet import SlimResNet18
 from tests.helpers import CPU, flat
 
@@ -98,3 +105,14 @@ def test_a_residual_network_may_be_the_shared_module_and_all_is_folded() -> None
     assert torch.equal(logits, found[..., :3])
     assert model.outputs is not None
     assert model.outputs.__module__ == "gradcast.passes.folded"
+
+
+def test_the_network_of_linear_layers_shows_both_modules_the_whole_image() -> None:
+    made = linear_acl_network((1, 28, 28), 2, latent=6, widths=(8, 7), head_units=28).eval()
+    counts = [[tuple(weight.shape) for weight in part.parameters()][::2] for part in (made.shared, made.private)]
+    assert counts == [[(8, 784), (7, 8), (6, 7)], [(6, 784)]]
+    x = torch.randn(3, 1, 28, 28)
+    logits, zs, zp = made(x).split([2, 6, 6], dim=1)
+    torch.testing.assert_close(zs, made.shared(x))
+    torch.testing.assert_close(zp, made.private(x))
+    torch.testing.assert_close(logits, made.head(torch.cat([zp, zs], dim=1)))

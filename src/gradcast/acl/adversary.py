@@ -62,9 +62,9 @@ class Adversary(Learner):
         Of several ``parts`` that pass together only features of the same part are held against each other.
         """
         zs, zp = features(model, outputs)
-        told, turned = self.discriminator.judge(zs, tasks + 1, reversal=self.settings.reversal)
-        found = orthogonality(*(z.unflatten(1, (parts, -1)) for z in (zs, zp)))
-        alike, ds, dp = found[0].mean(1), *(slope.flatten(1, 2) / parts for slope in found[1:])
+        reversal = self.settings.reversal if self.settings.difference else -1.0
+        told, turned = self.discriminator.judge(zs, tasks + 1, reversal=reversal)
+        alike, ds, dp = self._difference(zs, zp, parts)
         slopes = torch.cat(
             [
                 torch.zeros_like(outputs[..., : model.heads.width]),
@@ -74,6 +74,16 @@ class Adversary(Learner):
             dim=-1,
         )
         return slopes, {"adversarial": told, "orthogonality": alike}
+
+    def _difference(
+        self, zs: Float[Tensor, "r b f"], zp: Float[Tensor, "r b f"], parts: int
+    ) -> tuple[Float[Tensor, " r"], Float[Tensor, "r b f"], Float[Tensor, "r b f"]]:
+        """How alike shared and private features are, and the gradients; zeros where it does not count."""
+        if not self.settings.difference:
+            return zs.new_zeros(len(zs)), torch.zeros_like(zs), torch.zeros_like(zp)
+        alike, *slopes = orthogonality(*(z.unflatten(1, (parts, -1)) for z in (zs, zp)))
+        ds, dp = (slope.flatten(1, 2) / parts for slope in slopes)
+        return alike.mean(1), ds, dp
 
 
 def features(model: Replicas, outputs: Float[Tensor, "r b columns"]) -> tuple[Tensor, Tensor]:

@@ -13,6 +13,7 @@ class AclSettings(Table):
     adversarial: Weight = 0.05  # weight of the discriminator's loss; miniImageNet 0.005
     orthogonal: Weight = 0.1  # weight of the likeness of shared and private features
     reversal: Weight = 1.0  # factor of the discriminator's gradient on its way, turned round, to the shared module
+    difference: bool = True  # False: no orthogonality and, as in the published code, no reversal either
     updates: Positive = 5  # of the model for each labelled batch
     judgements: Natural = 1  # of the discriminator for each labelled batch
     momentum: Momentum = 0.9

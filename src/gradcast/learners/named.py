@@ -94,7 +94,7 @@ class AclSpec(AclSettings):
     private_width: Positive = 32  # channels of the private modules; miniImageNet 16
     head_units: Positive = 32  # miniImageNet 128
     memory: Natural = 0  # samples kept a task, equally many of each class; 0: none, as published
-    unsaid: ClassVar[tuple[str, ...]] = ("memory",)
+    unsaid: ClassVar[tuple[str, ...]] = ("memory", "difference")
 
 
 class MgSpec(DescentTable):

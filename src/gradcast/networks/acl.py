@@ -1,6 +1,8 @@
 """The network of adversarial continual learning: a shared and a private module side by side, and a head on both."""
 
 from collections.abc import Sequence
+from itertools import pairwise
+from math import prod
 
 import torch
 from jaxtyping import Float
@@ -41,6 +43,19 @@ class Private(nn.Module):
         return found
 
 
+class PrivateLinear(nn.Module):
+    """One linear layer: the private module of the published network for MNIST."""
+
+    def __init__(self, shape: Shape, latent: int) -> None:
+        super().__init__()
+        self.channels, self.latent = shape[0], latent
+        self.linear = nn.Linear(prod(shape), latent)
+
+    def forward(self, x: Float[Tensor, "b c h w"]) -> Float[Tensor, "b latent"]:
+        found: Tensor = self.linear(x.flatten(1)).relu()
+        return found
+
+
 class Head(nn.Module):
     """From private and shared features, in this order, to the logits of one task."""
 
@@ -68,7 +83,7 @@ class AclNetwork(nn.Module):
     channels are two images: the shared module sees the first, the private module the second.
     """
 
-    def __init__(self, shared: nn.Module, private: Private, head: Head) -> None:
+    def __init__(self, shared: nn.Module, private: Private | PrivateLinear, head: Head) -> None:
         super().__init__()
         self.shared, self.private, self.head = shared, private, head
         self.latent, self.classes = private.latent, head.classes
@@ -93,6 +108,16 @@ def acl_network(
     """The published network; the defaults are those for CIFAR."""
     shared = AlexNetBody(shape, latent, widths, channels)
     return AclNetwork(shared, Private(shape, latent, private_width), Head(latent, classes, head_units))
+
+
+def linear_acl_network(
+    shape: Shape, classes: int, *, latent: int, widths: Sequence[int], head_units: int = 28
+) -> AclNetwork:
+    """The published network for MNIST: linear layers with ReLU and dropout, and one for each task beside them."""
+    layers: list[nn.Module] = [nn.Flatten()]
+    for before, after in pairwise([prod(shape), *widths, latent]):
+        layers += [nn.Linear(before, after), nn.ReLU(), nn.Dropout(0.2)]
+    return AclNetwork(nn.Sequential(*layers), PrivateLinear(shape, latent), Head(latent, classes, head_units))
 
 
 def residual_acl_network(
