@@ -14,6 +14,7 @@ from gradcast.verify import replay
 FILES = [
     ("acl", 36),
     ("acl_predicted", 36),
+    ("acl_memory", 24),
     ("acl_reset", 45),
     ("acl_mlp", 27),
     ("acl_predicted_mlp", 24),

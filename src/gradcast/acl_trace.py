@@ -15,7 +15,7 @@ from gradcast.core import Unlabelled
 from gradcast.environment import Place
 from gradcast.epochs.lessons import Lessons, Part
 from gradcast.epochs.supply import Supply
-from gradcast.networks.acl import AclNetwork, acl_network, linear_acl_network
+from gradcast.networks.acl import AclNetwork, Head, HeadPerTask, acl_network, linear_acl_network
 from gradcast.signals.policy import Draws, Policy
 from gradcast.streams.scale import Scale
 from gradcast.traces import Arrays
@@ -78,6 +78,11 @@ class AclTrace:
         """Labelled batches in all."""
         return len(self.arrays["steps/task"])
 
+    @property
+    def mixed(self) -> bool:
+        """Whether images of earlier tasks are among those of a task."""
+        return any((self.arrays[f"train_tt/{task}"] != task).any() for task in range(self.config.tasks))
+
     def weights(self, prefix: str) -> dict[str, Tensor]:
         """All weights under a prefix, by the reference's names and in its order."""
         keys = sorted(key for key in self.arrays if key.startswith(f"{prefix}/"))
@@ -103,12 +108,14 @@ class AclTrace:
             case "private":
                 return int(number) // (1 if self.config.network == "mlp" else 2) == task  # convolutions, linear layer
             case _:
-                return int(number) == task
+                return int(number) == task or self.mixed
 
     def network(self, weights: dict[str, Tensor], task: int) -> AclNetwork:
         """Our network with these weights; its sizes follow from their shapes."""
         own = {name: weights[name] for name in self.names(task)}
         made = _linear(self.config, own) if self.config.network == "mlp" else _alexnet(self.config, own)
+        if self.mixed:
+            made = AclNetwork(made.shared, made.private, _heads(self.config, own))
         for parameter, value in zip(made.parameters(), own.values(), strict=True):
             parameter.data = value.view(parameter.shape)
         for layer in made.modules():
@@ -123,6 +130,11 @@ def _sorted(weights: dict[str, Tensor]) -> list[list[Tensor]]:
         [value for name, value in weights.items() if name.startswith(part) and name.endswith("weight")]
         for part in ("shared.", "private.", "head.")
     ]
+
+
+def _heads(config: AclConfig, weights: dict[str, Tensor]) -> HeadPerTask:
+    units = _sorted(weights)[2][0].shape[0]
+    return HeadPerTask([Head(config.latent, config.classes, units) for _ in range(config.tasks)])
 
 
 def _linear(config: AclConfig, weights: dict[str, Tensor]) -> AclNetwork:
@@ -229,7 +241,8 @@ class RecordedLessons(Lessons):
         trace = self.trace
         y = torch.from_numpy(trace.arrays[f"{part}_y/{task}"]).to(trace.place.device)
         index = torch.arange(len(y), device=y.device)
-        return Part(trace.tensor(f"{part}_x/{task}"), index[None], y[None], task)
+        tasks = torch.from_numpy(trace.arrays[f"{part}_tt/{task}"]).to(y.device)[None] if trace.mixed else None
+        return Part(trace.tensor(f"{part}_x/{task}"), index[None], y[None], task, tasks)
 
 
 class RecordedDraws(Draws):

@@ -59,6 +59,8 @@ class Recording:
         """The step with these inputs."""
         self.batch.x.copy_(batch.x)
         self.batch.y.copy_(batch.y)
+        if batch.tasks is not None and self.batch.tasks is not None:
+            self.batch.tasks.copy_(batch.tasks)
         if unlabelled is not None and self.unlabelled is not None:
             self.unlabelled.x.copy_(unlabelled.x)
             self.unlabelled.used.copy_(unlabelled.used)
@@ -88,7 +90,7 @@ class Captured:
             self.recordings.clear()
         self.step.prepare(batch, unlabelled)
         extra = None if unlabelled is None else unlabelled.x.shape
-        key = (batch.task, batch.x.shape, extra, self.step.kind(batch))
+        key = (batch.task, batch.x.shape, extra, (self.step.kind(batch), batch.tasks is None))
         if key not in self.seen or not all(network.capturable for network in self.step.networks()):
             self.seen.add(key)
             return self.step.advance(batch, unlabelled)
@@ -97,7 +99,8 @@ class Captured:
         return self.recordings[key].replay(batch, unlabelled)
 
     def _capture(self, batch: Batch, unlabelled: Unlabelled | None) -> Recording:
-        own = Batch(batch.x.clone(), batch.y.clone(), batch.task)
+        tasks = None if batch.tasks is None else batch.tasks.clone()
+        own = Batch(batch.x.clone(), batch.y.clone(), batch.task, tasks=tasks)
         extra = None
         if unlabelled is not None:
             truth = None if unlabelled.truth is None else unlabelled.truth.clone()

@@ -39,6 +39,12 @@ class Batch:
     y: Int[Tensor, "r b"]
     task: int
     again: bool = False  # whether an earlier epoch of the task showed these images already: memories know them
+    tasks: Int[Tensor, "r b"] | None = None  # the task of every image, where some are of earlier tasks
+
+    @property
+    def each_task(self) -> Int[Tensor, "r b"]:
+        """The task of every image."""
+        return torch.full_like(self.y, self.task) if self.tasks is None else self.tasks
 
 
 @dataclass(frozen=True)

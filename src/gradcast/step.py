@@ -100,10 +100,10 @@ class Step:
         """The gradient is that of batch and replayed images together, the rest is of the batch alone."""
         replay = self.learner.replay()
         if replay is None:
-            made = self.model.forward(batch.x, batch.task)
+            made = self.model.forward(batch.x, batch.task if batch.tasks is None else batch.tasks)
             loss, dz = cross_entropy(made.z, batch.y)
             return Labelled(batch, made.z, dz, self.lr), made.pull(dz), loss
-        tasks = torch.cat([torch.full_like(batch.y, batch.task), replay.tasks], dim=1)
+        tasks = torch.cat([batch.each_task, replay.tasks], dim=1)
         made = self.model.forward(torch.cat([batch.x, replay.x], dim=1), tasks)
         z = made.z[:, : batch.x.shape[1]]
         loss, dz = cross_entropy(z, batch.y)

@@ -156,7 +156,7 @@ class Watch:
 
     def _updating(self, advance: Advance) -> Advance:
         def noted(batch: Batch, unlabelled: Unlabelled | None = None) -> Metrics:
-            self.logits.append(self.learner.model.forward(batch.x, batch.task).z[0])
+            self.logits.append(self.learner.model.forward(batch.x, batch.each_task).z[0])
             self.updates.append(dict(advance(batch, unlabelled)))
             return dict(self.updates[-1])
 

@@ -10,12 +10,13 @@ from gradcast.acl.learner import Acl, replicas
 from gradcast.acl.losses import orthogonality
 from gradcast.acl.settings import AclSettings
 from gradcast.checkpoint.state import pack, restore
-from gradcast.core import Signal, Unlabelled
+from gradcast.core import Batch, Signal, Unlabelled
 from gradcast.environment import Place
 from gradcast.epochs.core import EpochLearner, Moment
 from gradcast.errors import GradcastError
 from gradcast.gradients.learner import GradientLearner
 from gradcast.gradients.length import Length
+from gradcast.networks.acl import AclNetwork, Head, HeadPerTask
 from gradcast.randomness import torch_generator
 from gradcast.replicas import Replicas
 from gradcast.signals.forward_only import ForwardOnly
@@ -206,3 +207,34 @@ def test_the_discriminator_of_its_best_epoch_comes_back_replica_by_replica() -> 
     acl.begin(1)
     acl.finish(1)  # nothing was kept in this task
     assert acl.discriminator.weights[-1].shape[1] == 3
+
+
+def test_images_of_earlier_tasks_train_their_own_head_and_heads_that_nobody_asks_for_rest() -> None:
+    def several() -> AclNetwork:
+        made = network()
+        return AclNetwork(made.shared, made.private, HeadPerTask([Head(LATENT, CLASSES, 12) for _ in range(3)]))
+
+    acl = Acl(several, [3, 4], place=Place(CPU, torch.float64))
+    first, mixed = batch(0), batch(1, 1)
+    tasks = torch.ones_like(mixed.y)
+    tasks[0, :2] = 0  # the first replica remembers two images
+    acl.begin(0)
+    begun = acl.model.theta.clone()
+    acl.step(first, lambda: None, LR, Moment(0, 0, 0))
+    assert moved_heads(acl, begun) == [[True, False, False], [True, False, False]]
+    acl.finish(0)
+    aside = acl.weights_for(0)[:, acl.modules.alone].clone()
+    acl.begin(1)
+    begun = acl.model.theta.clone()
+    acl.step(Batch(mixed.x, mixed.y, 1, tasks=tasks), lambda: None, LR, Moment(1, 0, 0))
+    assert moved_heads(acl, begun) == [[True, True, False], [False, True, False]]
+    assert torch.equal(acl.weights_for(0)[:, acl.modules.alone], aside)
+
+
+def moved_heads(acl: Acl, before: Tensor) -> list[list[bool]]:
+    """Replica by replica, task by task."""
+    places = [
+        [place for name, place in acl.model.places.items() if name.startswith(f"head.each.{t}.")] for t in range(3)
+    ]
+    changed = acl.model.theta != before
+    return [[any(bool(changed[r, place].any()) for place in own) for own in places] for r in range(2)]

@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from tests.commands.process import called, cli
 from tests.test_verify import CASES, trace
@@ -29,3 +30,12 @@ def test_verify_takes_a_device_and_says_when_there_is_none(tmp_path: Path) -> No
     found = called("verify", "x.npz", "--device", "nonsense", cwd=tmp_path)
     assert found.returncode == 2
     assert "x.npz" in found.stderr
+
+
+@pytest.mark.golden
+def test_verify_refuses_what_it_cannot_replay_in_one_line(golden: Path, tmp_path: Path) -> None:
+    found = called("verify", str(golden / "acl_idle_decay.npz"), cwd=tmp_path)
+    assert found.returncode == 2
+    assert found.stdout == ""
+    assert "acl_idle_decay.npz cannot be replayed" in " ".join(found.stderr.split())
+    assert "Traceback" not in found.stderr

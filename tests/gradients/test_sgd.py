@@ -82,3 +82,22 @@ def test_a_rate_along_a_tensor() -> None:
     weight = torch.ones(3, 2)
     descend(weight, torch.ones(3, 2), torch.tensor([0.25, 0.0, 0.5]))
     assert weight.tolist() == [[0.75, 0.75], [1.0, 1.0], [0.5, 0.5]]
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_resting_weights_keep_their_value_and_their_velocity(momentum: float) -> None:
+    """As weights without a gradient in torch's optimizer."""
+    weights, start, sgd = tensors(100), tensors(100), Sgd(momentum=momentum, decay=0.1)
+    first, everything, nothing = torch.zeros(3, 4, 2).bool(), torch.ones(3, 5).bool(), torch.zeros(3, 5).bool()
+    for step in range(4):
+        sgd.rest([first, everything if step in (1, 2) else nothing])
+        sgd.step(weights, tensors(step), RATES)
+    for replica in range(3):
+        own = [weight[replica].clone().requires_grad_() for weight in start]
+        optimizer = torch.optim.SGD(own, lr=float(RATES[replica]), momentum=momentum, weight_decay=0.1)
+        for step in range(4):
+            own[0].grad, own[1].grad = (gradient[replica] for gradient in tensors(step))
+            own[1].grad = None if step in (1, 2) else own[1].grad
+            optimizer.step()
+        for weight, expected in zip(weights, own, strict=True):
+            torch.testing.assert_close(weight[replica], expected.detach())

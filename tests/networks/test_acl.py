@@ -8,6 +8,7 @@ from gradcast.errors import GradcastError
 from gradcast.networks.acl import (
     AclNetwork,
     Head,
+    HeadPerTask,
     Private,
     acl_network,
     linear_acl_network,
@@ -116,3 +117,11 @@ def test_the_network_of_linear_layers_shows_both_modules_the_whole_image() -> No
     torch.testing.assert_close(zs, made.shared(x))
     torch.testing.assert_close(zp, made.private(x))
     torch.testing.assert_close(logits, made.head(torch.cat([zp, zs], dim=1)))
+
+
+def test_heads_of_all_tasks_lie_side_by_side() -> None:
+    heads = [Head(4, 3, 6).eval() for _ in range(2)]
+    both, x = HeadPerTask(heads).eval(), torch.randn(5, 8)
+    assert (both.classes, both.tasks) == (3, 2)
+    for task, head in enumerate(heads):
+        torch.testing.assert_close(both(x)[:, 3 * task : 3 * task + 3], head(x))

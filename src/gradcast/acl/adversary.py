@@ -38,7 +38,7 @@ class Adversary(Learner):
     def terms(self, model: Replicas, batch: Batch) -> tuple[Gradient, Metrics]:
         """Of the batch's features, and of stored images."""
         seen = model.everything(batch.x)
-        slopes, told = self.losses(model, seen.z, torch.full_like(batch.y, batch.task))
+        slopes, told = self.losses(model, seen.z, batch.each_task)
         if self.rehearsal is None or self.rehearsal.stored is None:
             return seen.pull(slopes), told
         rehearsed, loss = self._rehearse(self.rehearsal, model)
@@ -50,8 +50,8 @@ class Adversary(Learner):
         assert rehearsal.stored is not None
         seen = model.everything(rehearsal.stored.x, theta=rehearsal.theta)
         slopes, _ = self.losses(model, seen.z, rehearsal.stored.tasks)
-        loss, dz = cross_entropy(seen.z[..., : model.heads.width], rehearsal.stored.y)
-        slopes[..., : model.heads.width] = dz
+        loss, dz = cross_entropy(seen.z[..., : model.heads.logits], rehearsal.stored.y)
+        slopes[..., : model.heads.logits] = dz
         return rehearsal.shared_part(seen.pull(slopes).flat), loss
 
     def losses(
@@ -67,7 +67,7 @@ class Adversary(Learner):
         alike, ds, dp = self._difference(zs, zp, parts)
         slopes = torch.cat(
             [
-                torch.zeros_like(outputs[..., : model.heads.width]),
+                torch.zeros_like(outputs[..., : model.heads.logits]),
                 self.settings.adversarial * turned + self.settings.orthogonal * ds,
                 self.settings.orthogonal * dp,
             ],
@@ -88,5 +88,5 @@ class Adversary(Learner):
 
 def features(model: Replicas, outputs: Float[Tensor, "r b columns"]) -> tuple[Tensor, Tensor]:
     """Shared and private ones."""
-    zs, zp = outputs[..., model.heads.width :].chunk(2, dim=-1)
+    zs, zp = outputs[..., model.heads.logits :].chunk(2, dim=-1)
     return zs, zp

@@ -69,5 +69,5 @@ class Judgement:
     def _seen(self, batch: Batch) -> tuple[Float[Tensor, "r n *shape"], Int[Tensor, "r n"]]:
         """Images whose shared features it sees, and the task of each."""
         if self.rehearsal is None:
-            return batch.x, torch.full_like(batch.y, batch.task)
+            return batch.x, batch.each_task
         return self.rehearsal.beside(batch)

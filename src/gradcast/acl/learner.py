@@ -34,7 +34,9 @@ class Acl:
 
     Those of earlier tasks are set aside when their task is over: only the shared module can forget. ``network`` makes a
     new network out of torch's random numbers. ``memory`` holds images of earlier tasks that are shown
-    again; None: none are, as published. ``draws`` gives the discriminator's random numbers, by default from the seeds.
+    again; None: none are, as published. With heads of all tasks in the network (``HeadPerTask``) a batch may contain
+    images of earlier tasks, as in the published code's memory: they pass the present private module and their own head.
+    ``draws`` gives the discriminator's random numbers, by default from the seeds.
     """
 
     remembers: ClassVar[tuple[str, ...]] = ("training", "modules", "start", "task", "judging", "best")
@@ -54,7 +56,8 @@ class Acl:
     ) -> None:
         self.network, self.seeds, self.settings = network, list(seeds), settings or AclSettings()
         self.model = replicas(network, seeds, place)
-        self.modules = TaskModules(self.model, network, seeds, shared="shared.", purpose="acl")
+        renewed = "private." if self.model.heads.masked else ""  # a head for each task goes on
+        self.modules = TaskModules(self.model, network, seeds, shared="shared.", purpose="acl", renewed=renewed)
         self.discriminator = Discriminator(
             self.model.heads.extra // 2,
             self.settings.discriminator_units,
@@ -89,14 +92,26 @@ class Acl:
 
     def step(self, batch: Batch, draw: Draw, lr: Float[Tensor, " r"], moment: Moment) -> Metrics:
         """All updates of one labelled batch; the discriminators of replicas that do not move stand still too."""
+        if self.model.heads.masked:
+            self.sgd.rest([self._idle(batch)])
         judge_lr = torch.where(lr > 0, self.judging.rates(lr), 0.0)
         return self.training(batch, draw, lr, judge_lr, moment)
+
+    def _idle(self, batch: Batch) -> Bool[Tensor, "r p"]:
+        """Heads that no image of the batch asks for."""
+        found = torch.zeros_like(self.model.theta, dtype=torch.bool)
+        for name, place in self.model.places.items():
+            part, _, task, *_ = name.split(".")
+            if part == "head":
+                found[:, place] = (batch.each_task != int(task)).all(1, keepdim=True)
+        return found
 
     @torch.no_grad()
     def loss(self, batch: Batch, parts: int = 1, theta: Float[Tensor, "r p"] | None = None) -> Metrics:
         """All three losses as they are weighed, and each by itself; with the model's weights or others."""
         outputs = self.model.everything(batch.x, statistics="frozen", theta=theta).z
-        z, tasks = self.model.heads.columns(outputs, batch.task), torch.full_like(batch.y, batch.task)
+        tasks = batch.each_task
+        z = self.model.heads.columns_at(outputs, tasks)
         _, told = self.adversary.losses(self.model, outputs, tasks, parts)
         weighed = self.settings.adversarial * told["adversarial"] + self.settings.orthogonal * told["orthogonality"]
         hits, entropy = (z.argmax(-1) == batch.y).sum(-1), cross_entropy(z, batch.y)[0]
@@ -154,7 +169,8 @@ class Acl:
 def replicas(network: Callable[[], AclNetwork], seeds: Sequence[int], place: Place, purpose: str = "model") -> Replicas:
     """Stacked networks; what they say is logits, shared features, private features."""
     modules = made(network, seeds, "acl", purpose)
-    heads = Heads(modules[0].classes, extra=2 * modules[0].latent)
+    tasks = modules[0].tasks
+    heads = Heads(modules[0].classes, tasks, masked=tasks > 1, extra=2 * modules[0].latent)
     named = "" if purpose == "model" else purpose
     return Replicas(
         modules, heads, device=place.device, dtype=place.dtype, inner=place.inner, seeds=seeds, purpose=named

@@ -44,7 +44,7 @@ class Rehearsal:
 
     def beside(self, batch: Batch) -> tuple[Float[Tensor, "r n *shape"], Int[Tensor, "r n"]]:
         """The batch's images and the stored ones, and the task of each."""
-        tasks = torch.full_like(batch.y, batch.task)
+        tasks = batch.each_task
         if self.stored is None:
             return batch.x, tasks
         return torch.cat([batch.x, self.stored.x], dim=1), torch.cat([tasks, self.stored.tasks], dim=1)

@@ -25,6 +25,7 @@ class Part:
     index: Int[Tensor, "r m"]
     y: Int[Tensor, "r m"]
     task: int
+    tasks: Int[Tensor, "r m"] | None = None  # the task of every image, where some are of earlier tasks
 
     @property
     def counts(self) -> Int[Tensor, " r"]:
@@ -34,7 +35,13 @@ class Part:
     def ordered(self, order: Int[np.ndarray, "r m"]) -> "Part":
         """The same in another order."""
         moved = torch.from_numpy(order).to(self.y.device)
-        return Part(self.x, self.index.gather(1, moved), self.y.gather(1, moved), self.task)
+        tasks = None if self.tasks is None else self.tasks.gather(1, moved)
+        return Part(self.x, self.index.gather(1, moved), self.y.gather(1, moved), self.task, tasks)
+
+    def cut(self, where: slice) -> "Part":
+        """Some of them."""
+        tasks = None if self.tasks is None else self.tasks[:, where]
+        return Part(self.x, self.index[:, where], self.y[:, where], self.task, tasks)
 
 
 class Lessons:
@@ -100,15 +107,14 @@ class Lessons:
 
     def batch(self, part: Part, number: int, size: int, *, again: bool = False) -> Batch:
         """One of them."""
-        cut = slice(number * size, (number + 1) * size)
-        return Batch(self.scale(part.x[part.index[:, cut]], self.dtype), part.y[:, cut], part.task, again)
+        own = part.cut(slice(number * size, (number + 1) * size))
+        return Batch(self.scale(own.x[own.index], self.dtype), own.y, own.task, again, own.tasks)
 
     def folded(self, part: Part, size: int, together: int) -> Iterator[tuple[Batch, int]]:
         """The same batches, up to so many whole ones in one, and how many those are; a short one comes alone."""
         whole = part.y.shape[1] // size * size
         for start, end in ((0, whole), (whole, part.y.shape[1])):
-            rest = Part(part.x, part.index[:, start:end], part.y[:, start:end], part.task)
-            for batch in self.batches(rest, together * size):
+            for batch in self.batches(part.cut(slice(start, end)), together * size):
                 yield batch, max(batch.y.shape[1] // size, 1)
 
     def _split(self, task: int) -> tuple[Part, Part]:

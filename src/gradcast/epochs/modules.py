@@ -17,24 +17,34 @@ class TaskModules:
     """A model's first weights are shared by all tasks, the rest are those of the present one.
 
     ``network`` makes a new network out of torch's random numbers; those of its weights whose names begin with
-    ``shared`` come first. Only they can forget.
+    ``shared`` come first. Only they can forget. Of the rest a task may begin with new ones for some alone: those up to
+    the last name that begins with ``renewed``; the others go on as the task before left them.
     """
 
     remembers: ClassVar[tuple[str, ...]] = ("own",)
 
     def __init__(
-        self, model: Replicas, network: Callable[[], nn.Module], seeds: Sequence[int], *, shared: str, purpose: str
+        self,
+        model: Replicas,
+        network: Callable[[], nn.Module],
+        seeds: Sequence[int],
+        *,
+        shared: str,
+        purpose: str,
+        renewed: str = "",
     ) -> None:
         self.model, self.network, self.seeds, self.purpose = model, network, list(seeds), purpose
         first = [name for name in model.names if name.startswith(shared)]
         assert model.names[: len(first)] == first, "shared weights come first"
         self.alone = slice(sum(model.sizes[: len(first)]), model.theta.shape[1])  # where the rest lie
+        ends = [model.places[name].stop for name in model.names if name.startswith(renewed)]
+        self.renewed = slice(self.alone.start, max(ends))
         self.own: list[Tensor] = []  # those of every task that is over
 
     def begin(self, task: int) -> None:
         """New ones, but for the first task: the model has been made with its own."""
         if task > 0:
-            self.model.theta[:, self.alone] = self.fresh("task", task)[:, self.alone]
+            self.model.theta[:, self.renewed] = self.fresh("task", task)[:, self.renewed]
 
     def finish(self) -> None:
         """Set those of the present task aside."""

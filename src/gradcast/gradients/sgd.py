@@ -32,6 +32,7 @@ class Sgd:
         self.momentum, self.decay = momentum, decay
         self.velocity: list[Tensor] = []  # one a weight, from the first step on
         self.astray: Bool[Tensor, " r"] | None = None  # replicas whose weights are not those it moves
+        self.resting: list[Tensor] = []  # weights that nothing moves in the coming steps, like the weights in shape
 
     @torch.no_grad()
     def step(self, weights: Sequence[Tensor], gradients: Sequence[Tensor], rate: LearningRate) -> None:
@@ -42,9 +43,26 @@ class Sgd:
             rate = torch.where(self.astray, 0.0, torch.as_tensor(rate, device=self.astray.device))
         for index, (weight, gradient) in enumerate(zip(weights, gradients, strict=True)):
             direction = gradient.add(weight, alpha=self.decay) if self.decay else gradient
-            if self.momentum:
+            if self.resting:
+                direction = self._awake(index, direction)
+            elif self.momentum:
                 direction = self.velocity[index].mul_(self.momentum).add_(direction)
             descend(weight, direction, rate)
+
+    def _awake(self, index: int, direction: Tensor) -> Tensor:
+        """The same where some weights rest: their velocity stays as it is."""
+        resting = self.resting[index]
+        if self.momentum:
+            velocity = self.velocity[index]
+            direction = velocity.copy_(torch.where(resting, velocity, self.momentum * velocity + direction))
+        return direction.masked_fill(resting, 0.0)
+
+    def rest(self, which: Sequence[Tensor]) -> None:
+        """These weights have no gradient in the coming steps: neither decay nor velocity moves them."""
+        if not self.resting:
+            self.resting = [mask.clone() for mask in which]
+        for mask, own in zip(self.resting, which, strict=True):
+            mask.copy_(own)  # in place: a graph may read it
 
     def renew(self, which: Bool[Tensor, " r"] | None = None) -> None:
         """A new optimizer for these replicas, or for all: no velocity, and the weights as they are now."""

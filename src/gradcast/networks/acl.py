@@ -61,7 +61,7 @@ class Head(nn.Module):
 
     def __init__(self, latent: int, classes: int, units: int = 32) -> None:
         super().__init__()
-        self.classes = classes
+        self.classes, self.tasks = classes, 1
         self.layers = nn.Sequential(
             nn.Linear(2 * latent, units),
             nn.ReLU(),
@@ -76,6 +76,18 @@ class Head(nn.Module):
         return logits
 
 
+class HeadPerTask(nn.Module):
+    """Heads of all tasks side by side: the logits of task t are the columns from ``t * classes`` on."""
+
+    def __init__(self, heads: Sequence[Head]) -> None:
+        super().__init__()
+        self.classes, self.tasks = heads[0].classes, len(heads)
+        self.each = nn.ModuleList(heads)
+
+    def forward(self, features: Float[Tensor, "b both"]) -> Float[Tensor, "b columns"]:
+        return torch.cat([head(features) for head in self.each], dim=1)
+
+
 class AclNetwork(nn.Module):
     """Logits, shared features and private features of an image, in one row.
 
@@ -83,10 +95,10 @@ class AclNetwork(nn.Module):
     channels are two images: the shared module sees the first, the private module the second.
     """
 
-    def __init__(self, shared: nn.Module, private: Private | PrivateLinear, head: Head) -> None:
+    def __init__(self, shared: nn.Module, private: Private | PrivateLinear, head: Head | HeadPerTask) -> None:
         super().__init__()
         self.shared, self.private, self.head = shared, private, head
-        self.latent, self.classes = private.latent, head.classes
+        self.latent, self.classes, self.tasks = private.latent, head.classes, head.tasks
 
     def forward(self, x: Float[Tensor, "b c h w"]) -> Float[Tensor, "b columns"]:
         channels = self.private.channels
