@@ -31,6 +31,7 @@ from gradcast.gradients.excursion import Excursion, explore, labelled_pass
 from gradcast.gradients.gradient import Gradient, PastGradients
 from gradcast.gradients.sgd import LearningRate
 from gradcast.replicas.replicas import Pass, Replicas, Statistics
+from gradcast.training.task_modules import TaskModules
 
 Metrics = dict[str, Tensor]  # one number a replica, detached; only the store turns them into Python numbers
 
@@ -199,6 +200,10 @@ class Learner(Protocol):
     def end(self, model: Replicas) -> None:
         """After the optimizer step."""
         return
+
+    def task_modules(self) -> TaskModules | None:
+        """Weights of the model that belong to one task alone, if there are any."""
+        return None
 
     def classify(
         self, model: Replicas, x: Float[Tensor, "r n *shape"], tasks: Int[Tensor, " n"]

@@ -13,7 +13,7 @@ from gradcast.errors import GradcastError
 from gradcast.gradients.sgd import Sgd
 from gradcast.learners.acl.acl import Acl
 from gradcast.learners.registry import FEW_LABELS, LEARNERS
-from gradcast.results.feature_map import read_portrait
+from gradcast.results.feature_files import read_feature_map
 from gradcast.runs.checkpoint.keeper import Safety
 from gradcast.runs.prepared import PreparedRun
 from gradcast.runs.run import run
@@ -184,7 +184,7 @@ def test_a_whole_run_is_stored_measured_and_reported(tmp_path: Path) -> None:
     assert "| ACL + predicted gradients | task told " in text
     assert "(features.png)" in text
     assert (directory.path / "features.png").stat().st_size > 10_000
-    assert all(read_portrait(directory, row, 0) is not None for row in ("base", "predicted"))
+    assert all(read_feature_map(directory, row, 0) is not None for row in ("base", "predicted"))
     facts = json.loads((directory.path / "base" / "stream.json").read_text())
     assert facts["class_order"] == "numpy.random.RandomState(seed).permutation(10)"
     assert run(spec, out=tmp_path, device="cpu")[1][0].matrices.tolist() == base.matrices.tolist()

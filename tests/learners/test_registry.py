@@ -1,6 +1,9 @@
 import pytest
 
-from gradcast.learners import Agem, Er, Finetune, Gem
+from gradcast.learners.agem import Agem
+from gradcast.learners.er import Er
+from gradcast.learners.finetune import Finetune
+from gradcast.learners.gem import Gem
 from gradcast.learners.registry import LEARNERS, WORDS, learner
 from gradcast.specs.text import load
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from gradcast.errors import GradcastError
-from gradcast.results.feature_map import DRAWN, FILE, feature_map, principal, probe, read_portrait, write_feature_map
+from gradcast.results.feature_files import FILE, read_feature_map, write_feature_map
+from gradcast.results.feature_map import DRAWN, feature_map, principal, probe
 from gradcast.runs.directory import RunDirectory
 
 RANDOM = np.random.default_rng(0)
@@ -78,10 +79,10 @@ def portrait_in(folder: Path) -> RunDirectory:
 def test_a_portrait_is_read_as_it_was_written(tmp_path: Path) -> None:
     directory, features = RunDirectory(tmp_path), [RANDOM.normal(size=(20, 4)) + task for task in range(2)]
     directory.clear("base", [3])
-    assert read_portrait(directory, "base", 3) is None
+    assert read_feature_map(directory, "base", 3) is None
     written = feature_map(features, [-own for own in features])
     write_feature_map(directory.seed("base", 3), written)
-    found = read_portrait(directory, "base", 3)
+    found = read_feature_map(directory, "base", 3)
     assert found is not None
     assert found.tasks.tolist() == written.tasks.tolist()
     for view, then in ((found.shared, written.shared), (found.private, written.private)):
@@ -110,4 +111,4 @@ def test_a_damaged_portrait_is_a_sentence(old: str, new: str, tmp_path: Path) ->
     assert old in file.read_text()
     file.write_text(file.read_text().replace(old, new, 1))
     with pytest.raises(GradcastError, match=r"features.json cannot be read .*delete .*base and run again"):
-        read_portrait(directory, "base", 3)
+        read_feature_map(directory, "base", 3)

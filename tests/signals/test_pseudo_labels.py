@@ -3,7 +3,7 @@ import torch
 from torch.nn.functional import cosine_similarity, cross_entropy
 
 from gradcast.gradients.length import Length
-from gradcast.learners import Gem
+from gradcast.learners.gem import Gem
 from gradcast.memories.ring import TaskMemory
 from gradcast.replicas.heads import Heads
 from gradcast.replicas.replicas import Replicas

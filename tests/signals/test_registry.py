@@ -10,7 +10,7 @@ from gradcast.gradients.sgd import Sgd
 from gradcast.learners.registry import FEW_LABELS, LEARNERS, SCHEDULED
 from gradcast.replicas.replicas import Replicas
 from gradcast.runs.prepared import PreparedRun
-from gradcast.signals import Predicted
+from gradcast.signals.predicted import Predicted
 from gradcast.signals.registry import SIGNALS, ContrastiveSpec, PredictedSpec, gradient_learner, signal, views
 from gradcast.specs import build
 from gradcast.specs.spec import Setting

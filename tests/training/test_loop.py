@@ -8,7 +8,7 @@ from gradcast.core import Batch, Metrics
 from gradcast.data.digits import digits
 from gradcast.errors import GradcastError
 from gradcast.gradients.gradient import Gradient
-from gradcast.learners import Finetune
+from gradcast.learners.finetune import Finetune
 from gradcast.networks.mlp import MLP
 from gradcast.replicas.heads import Heads
 from gradcast.replicas.replicas import Replicas

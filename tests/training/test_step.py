@@ -6,13 +6,16 @@ from torch import Tensor, nn
 
 from gradcast.core import Batch, Learner, Unlabelled
 from gradcast.gradients.gradient_learner import GradientLearner
-from gradcast.learners import Finetune, Gem, dcl
+from gradcast.learners.finetune import Finetune
+from gradcast.learners.gem import Gem
+from gradcast.learners.dcl import dcl
 from gradcast.memories.ring import TaskMemory
 from gradcast.networks import SlimResNet18
 from gradcast.randomness import seeded
 from gradcast.replicas.heads import Heads
 from gradcast.replicas.replicas import Replicas
-from gradcast.signals import Policy, Predicted
+from gradcast.signals.policy import Policy
+from gradcast.signals.predicted import Predicted
 from gradcast.signals.pseudo_labels import PseudoLabels
 from gradcast.training.step import Step
 from tests.helpers import CPU, batch, replicas

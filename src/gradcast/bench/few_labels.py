@@ -11,12 +11,10 @@ from gradcast.bench.step_times import wait
 from gradcast.data.cache import Cache, default_cache
 from gradcast.data.load import Shelf, default_data, untracked
 from gradcast.devices import Arithmetic, Place, choose_place
-from gradcast.semi import build as semi
-from gradcast.semi.loop import SemiLoop
-from gradcast.specs import build
+from gradcast.runs.prepared import PreparedRun
 from gradcast.specs import text as specfile
-from gradcast.training.capture import fastest
-from gradcast.training.evaluate import Evaluator
+from gradcast.training.loop import Loop
+from gradcast.training.trainer import Turn
 
 REPLICAS = (1, 3)
 ARITHMETIC: tuple[Arithmetic, ...] = ("float32", "tf32", "bf16")  # the latter two on a GPU
@@ -56,24 +54,28 @@ def speed(device: str, dtype: Arithmetic, replicas: int) -> Speed:
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
     loop = _loop(place, replicas, batch, size)
-    advance = fastest(loop.step)
+    turns = loop.schedule.turns(0, 0)
     for _ in range(WARM_UP if gpu else 1):
-        advance(*loop.supply.next())
+        _step(loop, next(turns))
     wait(place)
     begun = time.perf_counter()
     for _ in range(steps):
-        advance(*loop.supply.next())
+        _step(loop, next(turns))
     wait(place)
     milliseconds = 1000 * (time.perf_counter() - begun) / steps
     peak = torch.cuda.max_memory_allocated() >> 20 if gpu else None
     return Speed(dtype, replicas, batch, size, milliseconds, peak)
 
 
-def _loop(place: Place, replicas: int, batch: int, size: int) -> SemiLoop:
+def _step(loop: Loop, turn: Turn) -> None:
+    draws = loop.draws
+    assert draws is not None
+    loop.trainer.step(loop.schedule.order.batch(turn.number), lambda: draws.next(0), turn)
+
+
+def _loop(place: Place, replicas: int, batch: int, size: int) -> Loop:
     """The row *mg* of the preset for CIFAR-10."""
-    changes = [f"stream.batch={batch}", f"policy.batch={batch}", "semi.labels=400"]
+    changes = [f"stream.batch={batch}", f"policy.batch={batch}", "stream.labels=400"]
     setting = next(row.setting for row in specfile.load("cifar10-4000", changes).rows if row.name == "mg")
     shelf = Shelf(default_data(), Cache(default_cache()), untracked)
-    stream = build.stream(setting.stream, shelf, stand_in(10, 200, 1, size))
-    tests = Evaluator([stream.test(0)], stream.scale, drop_last=False, device=place.device, dtype=place.dtype)
-    return semi.loop(setting, stream, tests, list(range(replicas)), place)
+    return PreparedRun(place, shelf, stand_in(10, 200, 1, size)).loop(setting, list(range(replicas)))

@@ -18,7 +18,7 @@ from gradcast.core import Batch
 from gradcast.data.digits import digits
 from gradcast.data.images import Colour, Images, move_pixels
 from gradcast.devices import Place
-from gradcast.learners import Gem
+from gradcast.learners.gem import Gem
 from gradcast.memories.ring import TaskMemory
 from gradcast.networks import MLP, SlimResNet18
 from gradcast.randomness import numpy_generator, seeded

@@ -12,10 +12,10 @@ from gradcast.data.images import Images, Source
 from gradcast.data.load import Shelf, untracked
 from gradcast.devices import Place
 from gradcast.runs.prepared import PreparedRun
-from gradcast.specs import build
 from gradcast.specs import text as specfile
 from gradcast.specs.spec import Setting
 from gradcast.training.loop import Loop
+from gradcast.training.trainer import StepTrainer
 
 SAMPLED = 6  # steps a task that stand for all of them, where a complete stream would take too long
 
@@ -40,9 +40,8 @@ class Streams:
         self.real = (data / "mnist").is_dir()
         shelf = Shelf(data, Cache(default_cache()), untracked)
         self.place = place
-        shared = PreparedRun(place, shelf, None if self.real else _stand_in())
-        self.stream, self.evaluator = shared.stream(self.setting)
-        self.pool = shared.pool(self.setting)
+        self.prepared = PreparedRun(place, shelf, None if self.real else _stand_in())
+        self.prepared.content(self.setting)  # stream and pool are made before the clock starts
 
     def measure(self, replicas: int, *, complete: bool) -> Throughput:
         """Train seeds 0 to R - 1 together."""
@@ -51,7 +50,7 @@ class Streams:
             torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats()
         begun = time.perf_counter()
-        loop = build.loop(self.setting, self.stream, self.evaluator, self.pool, seeds, self.place)
+        loop = self.prepared.loop(self.setting, seeds)
         if complete:
             loop.run([])
             seconds = time.perf_counter() - begun
@@ -62,23 +61,23 @@ class Streams:
 
     def _sampled(self, loop: Loop) -> float:
         """Seconds of a stream from its first task's steps and a few steps of each later one, memories full."""
-        total, place, setting = 0.0, self.place, self.setting
-        for task in range(len(self.stream.tasks)):
-            batches = list(
-                self.stream.batches(
-                    task, loop.seeds, batch=loop.batch, epochs=1, device=place.device, dtype=place.dtype
-                )
-            )
+        total, setting, trainer, draws = 0.0, self.setting, loop.trainer, loop.draws
+        assert isinstance(trainer, StepTrainer)
+        assert draws is not None
+        for task in range(loop.data.tasks):
+            loop.schedule.begin(task)
+            turns = list(loop.schedule.turns(task, 0))
+            batches = [loop.schedule.order.batch(turn.number) for turn in turns]
             taken = batches if task == 0 else batches[-SAMPLED:]
             if task:
                 for batch in batches[:-SAMPLED]:  # memories fill as they would, without a step
-                    loop.step.learner.prepare(loop.step.model, batch)
+                    trainer.update.learner.prepare(trainer.model, batch)
             begun = time.perf_counter()
             for batch in taken:
-                loop.step(batch, loop.draws.next(batch.task) if loop.draws is not None else None)
+                trainer.step(batch, lambda: draws.next(0), turns[0])
             total += (time.perf_counter() - begun) * len(batches) / len(taken)
         begun = time.perf_counter()
-        self.evaluator(loop.step.model)
+        loop.tests(trainer, range(loop.data.tasks))
         return total + (setting.stream.tasks + 1) * (time.perf_counter() - begun)
 
 

@@ -20,7 +20,6 @@ from gradcast.data.load import Shelf
 from gradcast.data.sheet import contact_sheet
 from gradcast.devices import Place
 from gradcast.errors import GradcastError
-from gradcast.signals.registry import NoSignalSpec
 from gradcast.specs import build
 from gradcast.specs import text as specfile
 from gradcast.specs.spec import Setting, Spec
@@ -96,9 +95,7 @@ def show(
 ) -> None:
     """Draw a contact sheet: samples of the tasks and of the pool as the model will see them."""
     spec = _sheet_spec(what, settings or [])
-    setting = next(
-        (r.setting for r in spec.rows if not isinstance(r.setting.signal, NoSignalSpec)), spec.rows[0].setting
-    )
+    setting = next((row.setting for row in spec.rows if row.setting.signals), spec.rows[0].setting)
     with ProgressDisplay(Console(stderr=True)) as display:
         shelf = Shelf(data_folder(data), Cache(default_cache()), display.track)
         draw_sheet(setting, shelf, out)
@@ -121,8 +118,8 @@ def draw_sheet(setting: Setting, shelf: Shelf, out: Path) -> None:
     """The contact sheet of a setting's stream and pool."""
     place = Place(torch.device("cpu"), torch.float32)
     stream = build.stream(setting.stream, shelf)
-    pool = build.pool(setting.pool, stream, shelf, place, data_seed=setting.stream.data_seed)
-    contact_sheet(stream, pool, out)
+    pools = [build.pool(own, stream, shelf, place, data_seed=setting.stream.data_seed) for own in setting.pool]
+    contact_sheet(stream, pools, out)
 
 
 def _sheet_spec(what: str, settings: list[str]) -> Spec:

@@ -20,7 +20,10 @@ QUICK, QUICK_STEPS, QUICK_SEEDS = 100, 100, 2  # a hundredth of the steps, but n
 @trains
 def ssl(
     what: Annotated[
-        str, typer.Argument(metavar="PRESET|SPEC.toml", help="a preset or a file with a table [bold]semi[/]")
+        str,
+        typer.Argument(
+            metavar="PRESET|SPEC.toml", help='a preset or a file of one task with [bold]schedule.name = "steps"[/]'
+        ),
     ] = "digits-100",
     settings: SetOption = None,
     seeds: SeedsOption = None,
@@ -38,14 +41,17 @@ def ssl(
     if quick and steps:
         raise GradcastError("--quick has a number of steps of its own; leave it or --steps out")
     keys = [setting.partition("=")[0].strip() for setting in settings or []]
-    own = next((key for key in keys if re.fullmatch(rf"(row\..+\.)?semi\.({COURSE})", key)), None)
+    own = next((key for key in keys if re.fullmatch(rf"(row\..+\.)?schedule\.({COURSE})", key)), None)
     if (quick or steps) and own:
         raise GradcastError(f"{own} is part of the course that --quick and --steps set; leave it or them out")
     count = seeds or (QUICK_SEEDS if quick and "seeds" not in keys else None)
     chosen = [*(settings or []), *([f"seeds={list(range(count))}"] if count else [])]
     spec = specfile.load(what, chosen)
-    if any(row.setting.semi is None for row in spec.rows):
-        raise GradcastError(f"{what} has no table [semi]; run it with gradcast run, or set semi.labels")
+    if any(row.setting.one_task is None for row in spec.rows):
+        raise GradcastError(
+            f"{what} is not one task with schedule.name = 'steps'; run it with gradcast run, or set stream.tasks=1, "
+            "schedule.name=steps and stream.labels"
+        )
     if quick:
         spec = shortened(spec)
     elif steps is not None:
@@ -64,7 +70,7 @@ def in_steps(spec: Spec, count: Callable[[int], int]) -> Spec:
     """Every row's course in another number of steps, which may depend on that it has."""
     rows = []
     for row in spec.rows:
-        assert row.setting.semi is not None
-        semi = row.setting.semi.within(count(row.setting.semi.steps))
-        rows.append(row.model_copy(update={"setting": row.setting.model_copy(update={"semi": semi})}))
+        assert row.setting.one_task is not None
+        short = row.setting.one_task.within(count(row.setting.one_task.steps))
+        rows.append(row.model_copy(update={"setting": row.setting.model_copy(update={"schedule": short})}))
     return spec.model_copy(update={"rows": rows})

@@ -1,39 +1,43 @@
 """A contact sheet: labelled tasks and the pool, as the model will see them."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
 from PIL import Image, ImageDraw
 
+from gradcast.devices import Place
 from gradcast.errors import GradcastError
 from gradcast.randomness import torch_generator
-from gradcast.streams.held_out import HeldOut
+from gradcast.streams.orders import Passes
+from gradcast.streams.own_images import OwnImages
 from gradcast.streams.pool import Pool
 from gradcast.streams.stream import Stream
+from gradcast.streams.task_data import TaskData
 
 COLUMNS, ROWS, POOL_ROWS = 12, 10, 4
 TILE, GAP, MARGIN = 64, 2, 96
 
 
-def contact_sheet(stream: Stream, pool: Pool | HeldOut | None, path: Path) -> None:
+def contact_sheet(stream: Stream, pools: Sequence[Pool | OwnImages], path: Path) -> None:
     """One row of samples a task (the first ten tasks), then rows of the pool; values are stretched to black and white.
 
     The range that the network sees stands beside each row: labelled and unlabelled images may well differ in it.
     """
-    cpu, tasks = torch.device("cpu"), range(min(len(stream.tasks), ROWS))
+    order = Passes(TaskData(stream, [0], Place(torch.device("cpu"), torch.float32)), COLUMNS)
     rows: list[tuple[str, torch.Tensor]] = []
-    for task in tasks:
-        batches = stream.batches(task, [0], batch=COLUMNS, epochs=1, device=cpu, dtype=torch.float32)
-        rows.append((f"task {task + 1}", next(batches).x[0]))
-    if pool is not None:
+    for task in range(min(len(stream.tasks), ROWS)):
+        order.begin(task)
+        rows.append((f"task {task + 1}", order.batch(0).x[0]))
+    for pool in pools:
         generator = torch_generator(0, "contact sheet")
         for row in range(POOL_ROWS):
             index = (
                 np.arange(row * COLUMNS, (row + 1) * COLUMNS) * max(len(pool) // (POOL_ROWS * COLUMNS), 1) % len(pool)
             )
-            own, places = pool.of(0, [0], index[None])
-            rows.append(("pool", own.images(places, [generator])[0].cpu()))
+            images, _ = pool.images(0, [0], index[None], [generator])
+            rows.append(("pool", images[0].cpu()))
     _draw(rows, path)
 
 

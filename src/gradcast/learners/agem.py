@@ -1,7 +1,7 @@
 """Averaged gradient episodic memory: no step may raise the loss on random memories of all past tasks together."""
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -10,8 +10,22 @@ from gradcast.core import Batch, Learner, Replay
 from gradcast.gradients.cross_entropy import cross_entropy
 from gradcast.gradients.gradient import Gradient, PastGradients
 from gradcast.gradients.half_space import project_one
+from gradcast.learners.entries import learner_entry
+from gradcast.learners.tables import LearnerTable
 from gradcast.memories.by_class import ClassMemory
 from gradcast.replicas.replicas import Replicas, Statistics
+from gradcast.specs.context import Context
+from gradcast.specs.table import Positive, Rate
+
+
+class AgemSpec(LearnerTable):
+    """Averaged gradient episodic memory."""
+
+    name: Literal["a-gem"]
+    lr: Rate = 0.03
+    memory: Positive = 65  # samples kept a task, equally many of each class
+    reference: Positive = 256  # samples of all earlier tasks that make a step's constraint
+    batchnorm: Statistics = "update"
 
 
 @dataclass
@@ -51,3 +65,17 @@ class Agem(Learner):
     def end(self, model: Replicas) -> None:
         """The reference was that of the old weights."""
         self.reference = None
+
+
+def _build(table: AgemSpec, context: Context) -> Agem:
+    memory = ClassMemory(context.tasks, table.memory, classes=context.classes, seeds=context.seeds)
+    return Agem(memory, table.reference, table.batchnorm)
+
+
+ENTRY = learner_entry(
+    AgemSpec,
+    _build,
+    "A-GEM",
+    "one pass of reference images in each step; memory images a task",
+    recalled=lambda table, past, batch: (min(past * table.memory, table.reference), min(past, 1)),
+)

@@ -6,9 +6,26 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from gradcast.learners.entries import learner_entry
 from gradcast.learners.gem import Gem
+from gradcast.learners.tables import LearnerTable
 from gradcast.memories.ring import TaskMemory
 from gradcast.replicas.replicas import Replicas, Statistics
+from gradcast.specs.context import Context
+from gradcast.specs.table import Natural, Positive, Rate, Weight
+
+
+class DclSpec(LearnerTable):
+    """GEM with a reference direction."""
+
+    name: Literal["dcl"]
+    lr: Rate = 0.1
+    memory: Positive = 256
+    margin: Weight = 0.5
+    qp_eps: Weight = 0.0
+    interval: Natural = 10
+    sign: Literal[1, -1] = 1
+    batchnorm: Statistics = "update"
 
 
 class ReferenceDirection:
@@ -66,3 +83,24 @@ def dcl(
     """DCL is GEM with a reference direction."""
     direction = ReferenceDirection(interval, sign)
     return Gem(memory, margin=margin, qp_eps=qp_eps, direction=direction, batchnorm=batchnorm)
+
+
+def _build(table: DclSpec, context: Context) -> Gem:
+    return dcl(
+        TaskMemory(context.tasks, table.memory),
+        interval=table.interval,
+        sign=table.sign,
+        margin=table.margin,
+        qp_eps=table.qp_eps,
+        batchnorm=table.batchnorm,
+    )
+
+
+ENTRY = learner_entry(
+    DclSpec,
+    _build,
+    "DCL",
+    "as gem, and one more copy of the weights",
+    "memory",
+    recalled=lambda table, past, batch: (past * table.memory, past),
+)

@@ -1,11 +1,24 @@
 """Experience replay: every labelled batch is joined by random images from a reservoir of earlier ones."""
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from gradcast.core import Batch, Learner, Replay
+from gradcast.learners.entries import learner_entry
+from gradcast.learners.tables import LearnerTable
 from gradcast.memories.reservoir import Reservoir
 from gradcast.replicas.replicas import Replicas
+from gradcast.specs.context import Context
+from gradcast.specs.table import Positive, Rate
+
+
+class ErSpec(LearnerTable):
+    """Experience replay with a reservoir."""
+
+    name: Literal["er"]
+    lr: Rate = 0.1
+    memory: Positive = 256  # samples kept a task, on average: the reservoir holds this times the number of tasks
+    replay: Positive = 10  # samples replayed a step
 
 
 @dataclass
@@ -26,3 +39,16 @@ class Er(Learner):
     def replay(self) -> Replay | None:
         """What was drawn."""
         return self.drawn
+
+
+def _build(table: ErSpec, context: Context) -> Er:
+    return Er(Reservoir(context.tasks * table.memory, context.seeds), table.replay)
+
+
+ENTRY = learner_entry(
+    ErSpec,
+    _build,
+    "ER",
+    "replayed images join the labelled pass; memory images a task",
+    recalled=lambda table, past, batch: (table.replay, 0),
+)

@@ -1,10 +1,29 @@
 """Plain SGD on one task after another: the lower bound."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from gradcast.core import Learner
+from gradcast.learners.entries import learner_entry
+from gradcast.learners.tables import LearnerTable
+from gradcast.specs.context import Context
+from gradcast.specs.table import Rate
+
+
+class FinetuneSpec(LearnerTable):
+    """Plain SGD."""
+
+    name: Literal["finetune"]
+    lr: Rate = 0.1
 
 
 @dataclass
 class Finetune(Learner):
     """Remembers nothing, changes nothing."""
+
+
+def _build(table: FinetuneSpec, context: Context) -> Finetune:
+    return Finetune()
+
+
+ENTRY = learner_entry(FinetuneSpec, _build, "finetune", "nothing beyond a plain step")

@@ -1,7 +1,7 @@
 """Gradient episodic memory: no step may raise the loss on the memories of a past task."""
 
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float
@@ -10,8 +10,23 @@ from torch import Tensor
 from gradcast.core import Batch, Learner
 from gradcast.gradients.cone import project
 from gradcast.gradients.gradient import Gradient, PastGradients
+from gradcast.learners.entries import learner_entry
+from gradcast.learners.tables import LearnerTable
 from gradcast.memories.ring import TaskMemory
 from gradcast.replicas.replicas import Replicas, Statistics
+from gradcast.specs.context import Context
+from gradcast.specs.table import Positive, Rate, Weight
+
+
+class GemSpec(LearnerTable):
+    """Gradient episodic memory."""
+
+    name: Literal["gem"] = "gem"
+    lr: Rate = 0.1
+    memory: Positive = 256  # samples kept a task
+    margin: Weight = 0.5
+    qp_eps: Weight = 0.0
+    batchnorm: Statistics = "update"  # what the memories' passes do to BatchNorm statistics
 
 
 @runtime_checkable
@@ -102,3 +117,18 @@ class Gem(Learner):
 
 def _joined(parts: list[Tensor]) -> Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+
+
+def _build(table: GemSpec, context: Context) -> Gem:
+    memory = TaskMemory(context.tasks, table.memory)
+    return Gem(memory, margin=table.margin, qp_eps=table.qp_eps, batchnorm=table.batchnorm)
+
+
+ENTRY = learner_entry(
+    GemSpec,
+    _build,
+    "GEM",
+    "a pass of every past task's memory in each step; memory images a task",
+    "memory",
+    recalled=lambda table, past, batch: (past * table.memory, past),
+)

@@ -1,32 +1,60 @@
 """Hard attention to the task: what earlier tasks use is protected from what later ones learn."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from gradcast.core import Batch, Labelled, Learner, Terms
+from gradcast.data.images import Shape
 from gradcast.devices import to_device
 from gradcast.gradients.gradient import Gradient
-from gradcast.networks.hat_network import FACTOR, REACH, STEEPEST, compensated, free_share, gates, regulariser, slope
+from gradcast.learners.entries import learner_entry
+from gradcast.learners.tables import LearnerTable
+from gradcast.networks.hat_network import (
+    FACTOR,
+    REACH,
+    STEEPEST,
+    HatNetwork,
+    compensated,
+    free_share,
+    gates,
+    regulariser,
+    slope,
+)
+from gradcast.networks.registry import AlexNetSpec, ModelTable
+from gradcast.replicas.heads import Heads
 from gradcast.replicas.replicas import Replicas
+from gradcast.specs.context import Context
+from gradcast.specs.table import Rate, Weight
+from gradcast.training.task_modules import TaskModules
 
 EMBEDDINGS, LAYERS = "embeddings.", "layers."  # beginnings of the names of weights
 
 
+class HatSpec(LearnerTable):
+    """Hard attention to the task; gates behind every layer of ``model``."""
+
+    name: Literal["hat"]
+    lr: Rate = 0.05
+    steepest: Rate = STEEPEST  # slope of the gates at the end of an epoch
+    sparsity: Weight = FACTOR  # weight of the units that a task takes
+    clip: Rate = 10_000.0  # longest gradient
+
+
 @dataclass
 class Hat(Learner):
-    """Steps with a slope that rises through every epoch; ``past`` gives the weights of earlier tasks.
+    """Steps with a slope that rises through every epoch; ``modules`` has those of earlier tasks.
 
     Embeddings follow the body's weights in ``theta``; of those of all layers one row a replica is made.
     """
 
     checkpointed: ClassVar[tuple[str, ...]] = ("task", "steps")
     batches: Callable[[int], int]  # batches of an epoch of a task
-    past: Callable[[], Sequence[Tensor]]  # embeddings and head of every task that is over
+    modules: TaskModules  # embeddings and head of every task
     steepest: float = STEEPEST
     sparsity: float = FACTOR
     clip: float = 10_000.0
@@ -65,6 +93,10 @@ class Hat(Learner):
         assert self.used is not None
         return regulariser(gates(self._embeddings(model), self.steepest), self.used, self.sparsity)[0]
 
+    def task_modules(self) -> TaskModules:
+        """Embeddings and heads."""
+        return self.modules
+
     def constrain(self, gradient: Gradient) -> tuple[Float[Tensor, "r p"], Bool[Tensor, " r"]]:
         """Protect, compensate, and clip to the longest gradient."""
         assert self.free is not None
@@ -89,7 +121,7 @@ class Hat(Learner):
         """``1 - min(a_i, a_j)`` for every weight of the body, ones for the rest."""
         place = self._place(model)
         units = place.stop - place.start
-        earlier = [gates(own[:, :units], self.steepest) for own in self.past()]
+        earlier = [gates(own[:, :units], self.steepest) for own in self.modules.own]
         self.used = torch.stack([torch.zeros_like(model.theta[:, place]), *earlier]).amax(0)
         free = torch.ones_like(model.theta)
         sizes = [size for name, size in zip(model.names, model.sizes, strict=True) if name.startswith(EMBEDDINGS)]
@@ -109,3 +141,31 @@ class Hat(Learner):
     def _place(self, model: Replicas) -> slice:
         own = [model.places[name] for name in model.names if name.startswith(EMBEDDINGS)]
         return slice(own[0].start, own[-1].stop)
+
+
+def _build(table: HatSpec, context: Context) -> Hat:
+    modules = context.modules(shared=LAYERS, purpose="hat")
+    return Hat(context.epoch, modules, steepest=table.steepest, sparsity=table.sparsity, clip=table.clip)
+
+
+def _network(table: HatSpec, model: ModelTable, shape: Shape, width: int, tasks: int) -> HatNetwork:
+    assert isinstance(model, AlexNetSpec)  # compatibility sees to that
+    widths = [*model.widths, model.latent]
+    return HatNetwork(width, shape=shape, channels=model.channels, widths=widths, steepest=table.steepest)
+
+
+def _heads(table: HatSpec, model: ModelTable, width: int, tasks: int) -> Heads:
+    return Heads(width)  # the task's own
+
+
+ENTRY = learner_entry(
+    HatSpec,
+    _build,
+    "HAT",
+    "nothing beyond a plain step; gates and a head a task",
+    "own-network",
+    "task-modules",
+    "one-head",
+    network=_network,
+    heads=_heads,
+)

@@ -1,13 +1,24 @@
 """Joint training, the upper bound of every continual learner: nothing is ever out of sight."""
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 
 from gradcast.core import Batch, Learner, Replay
-from gradcast.streams.task_data import Portion, TaskData
+from gradcast.learners.entries import learner_entry
+from gradcast.learners.tables import LearnerTable
 from gradcast.replicas.replicas import Replicas
+from gradcast.specs.context import Context
+from gradcast.specs.table import Rate
+from gradcast.streams.task_data import Portion, TaskData
+
+
+class JointSpec(LearnerTable):
+    """All tasks so far together, an upper bound: a step of task t sees a batch of each of the tasks 0 to t."""
+
+    name: Literal["joint"]
+    lr: Rate = 0.01
 
 
 @dataclass
@@ -57,3 +68,16 @@ class Joint(Learner):
     def trains_from(self, task: int) -> int:
         """All tasks count."""
         return 0
+
+
+def _build(table: JointSpec, context: Context) -> Joint:
+    return Joint(context.data, context.batch)
+
+
+ENTRY = learner_entry(
+    JointSpec,
+    _build,
+    "joint training",
+    "a batch of every task so far in each step; all images",
+    recalled=lambda table, past, batch: (past * batch, 0),
+)

@@ -1,8 +1,23 @@
 """Progressive networks: a new column for every task, and nothing else learns."""
 
+from typing import Literal
+
 from gradcast.core import Batch, Learner
-from gradcast.networks.pnn_network import PnnNetwork
+from gradcast.data.images import Shape
+from gradcast.learners.entries import learner_entry
+from gradcast.learners.tables import LearnerTable
+from gradcast.networks.pnn_network import PnnNetwork, pnn_network
+from gradcast.networks.registry import AlexNetSpec, ModelTable
 from gradcast.replicas.replicas import Replicas
+from gradcast.specs.context import Context
+from gradcast.specs.table import Rate
+
+
+class PnnSpec(LearnerTable):
+    """Progressive networks; all columns together have about the room of ``model``."""
+
+    name: Literal["pnn"]
+    lr: Rate = 0.05
 
 
 class Pnn(Learner):
@@ -12,3 +27,17 @@ class Pnn(Learner):
         """The column of the batch's task."""
         assert isinstance(model.module, PnnNetwork)
         model.module.grow(batch.task)
+
+
+def _build(table: PnnSpec, context: Context) -> Pnn:
+    return Pnn()
+
+
+def _network(table: PnnSpec, model: ModelTable, shape: Shape, width: int, tasks: int) -> PnnNetwork:
+    assert isinstance(model, AlexNetSpec)  # compatibility sees to that
+    return pnn_network(shape, tasks, width, channels=model.channels, widths=[*model.widths, model.latent])
+
+
+ENTRY = learner_entry(
+    PnnSpec, _build, "PNN", "nothing beyond a plain step; a column a task", "own-network", network=_network
+)

@@ -1,17 +1,14 @@
 """Anybody's network, by import path."""
 
-import importlib
 import inspect
-import os
-import sys
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from torch import nn
 
 from gradcast.data.images import Shape
 from gradcast.errors import GradcastError, message_of
+from gradcast.specs.imported import find
 
 Argument = bool | int | float | str
 
@@ -22,7 +19,7 @@ def network(path: str, arguments: Mapping[str, Argument], shape: Shape, outputs:
     Where ``Name`` has a parameter ``shape`` it is given the images' channels, height and width too. The folder in which
     gradcast runs is looked through first.
     """
-    make = _find(path)
+    make = find(path, "model.path")
     if taken := arguments.keys() & {"outputs", "shape"}:
         raise GradcastError(f"model.arguments may not hold {taken.pop()!r}: gradcast gives it; remove it")
     given: dict[str, Any] = {"outputs": outputs, **arguments}
@@ -43,34 +40,3 @@ def network(path: str, arguments: Mapping[str, Argument], shape: Shape, outputs:
     if unfit := [name for name, tensor in made.named_parameters() if not tensor.is_floating_point()]:
         raise GradcastError(f"{path} has weights that are no real numbers ({unfit[0]}); gradcast trains floats alone")
     return made
-
-
-def source(path: str) -> Path | None:
-    """The file that the network is written in, where there is one."""
-    try:
-        found = inspect.getsourcefile(_find(path))
-    except TypeError:  # built in
-        return None
-    return None if found is None else Path(found)
-
-
-def _find(path: str) -> Callable[..., object]:
-    module, colon, name = path.partition(":")
-    if not (colon and module and name):
-        raise GradcastError(f"model.path = {path!r} is not 'package.module:Name', as in 'mynetworks:MyNetwork'")
-    here = os.getcwd()
-    if here not in sys.path:
-        sys.path.insert(0, here)
-    try:
-        found: Any = importlib.import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
-    except Exception as error:  # noqa: BLE001 -- importing runs anybody's code
-        raise GradcastError(
-            f"model.path = {path!r} cannot be imported ({type(error).__name__}: {message_of(error)}); "
-            f"check it, or run where {module}.py lies"
-        ) from None
-    if not callable(found):
-        raise GradcastError(f"model.path = {path!r} is not a class or function; name what makes the network")
-    make: Callable[..., object] = found
-    return make

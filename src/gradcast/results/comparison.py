@@ -196,8 +196,7 @@ def _comparable(pairs: Sequence[Pair]) -> tuple[list[Pair], list[str]]:
 def _measured(setting: Setting) -> dict[str, object]:
     """What ACC is measured on, and how many labels there are to learn it from."""
     stream = {f"stream.{key}": value for key, value in setting.stream}
-    labels = "all" if setting.semi is None else setting.semi.labels
-    return stream | {"evaluation.drop_last": setting.evaluation.drop_last, "semi.labels": labels}
+    return stream | {"evaluation.drop_last": setting.evaluation.drop_last}
 
 
 def _common_seeds(base: Finished, variant: Finished) -> list[int]:

@@ -1,19 +1,11 @@
 """Features of several tasks in two dimensions, and how well a linear probe tells the tasks apart."""
 
-import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from gradcast.errors import GradcastError, message_of
-from gradcast.runs.directory import RunDirectory, write_text
-from gradcast.runs.jsontext import parse_json
-
-FILE = "features.json"  # in the folder of the first seed
 DRAWN = 600  # points of a picture, equally many of every task
 RIDGE = 1e-3  # of the probe, beside features of variance one
 
@@ -31,7 +23,7 @@ class View:
 
 @dataclass(frozen=True)
 class FeatureMap:
-    """PreparedRun and private features of the same test images."""
+    """Shared and private features of the same test images."""
 
     tasks: Int[np.ndarray, " points"]  # whose images the points are
     shared: View
@@ -92,41 +84,3 @@ def probe(features: Sequence[Features]) -> float:
     weights = np.linalg.solve(x.T @ x + RIDGE * len(x) * np.eye(x.shape[1]), x.T @ (answers - answers.mean(0)))
     said = [(((own - mean) / scale) @ weights + answers.mean(0)).argmax(1) for own in held]
     return float(np.mean([(own == task).mean() for task, own in enumerate(said) if len(own)]))
-
-
-def write_feature_map(folder: Path, found: FeatureMap) -> None:
-    """As text, beside the other files of a seed."""
-    views = {name: _written(view) for name, view in (("shared", found.shared), ("private", found.private))}
-    write_text(folder / FILE, json.dumps({"tasks": found.tasks.tolist(), **views}) + "\n")
-
-
-def read_portrait(directory: RunDirectory, row: str, seed: int) -> FeatureMap | None:
-    """What was written; None where a seed has none."""
-    file = directory.seed(row, seed) / FILE
-    if not file.is_file():
-        return None
-    try:
-        found = parse_json(file.read_text(encoding="utf-8"))
-        tasks = np.array(found["tasks"])
-        if tasks.ndim != 1 or tasks.dtype.kind != "i" or tasks.min() != 0 or tasks.max() + 1 != len(set(tasks)):
-            raise ValueError("no tasks")
-        return FeatureMap(tasks, *(_read(found[name], len(tasks)) for name in ("shared", "private")))
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise GradcastError(
-            f"{file} cannot be read ({message_of(error)}); delete {file.parent.parent} and run again"
-        ) from None
-
-
-def _written(view: View) -> dict[str, object]:
-    points = [[float(f"{number:.4g}") for number in point] for point in view.points]
-    return {"points": points, "explained": view.explained, "probe": view.probe}
-
-
-def _read(found: dict[str, object], count: int) -> View:
-    points = np.array(found["points"], dtype=np.float64)
-    shares = [found["explained"], found["probe"]]
-    if points.shape != (count, 2) or not np.isfinite(points).all():
-        raise ValueError(f"not {count} points")
-    if not all(isinstance(share, float | int) and math.isfinite(share) for share in shares):
-        raise ValueError("a share that is not a number")
-    return View(points, *map(float, shares))  # type: ignore[arg-type]

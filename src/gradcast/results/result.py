@@ -7,11 +7,11 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from gradcast.errors import GradcastError
+from gradcast.results.history import history, when_tested
 from gradcast.results.measures import Measures, measure
 from gradcast.results.statistics import Interval, Paired, compare, correct, interval
 from gradcast.runs.directory import RunDirectory
 from gradcast.runs.step_log import Line
-from gradcast.semi.history import history, when_tested
 from gradcast.signals.registry import NoSignalSpec
 from gradcast.specs.spec import Row, Setting, Spec
 
@@ -115,7 +115,8 @@ def read(
         logs = [errors(own, matrix) | diagnose(own) for own, matrix in zip(lines, matrices, strict=steps)]
         names = list(dict.fromkeys(name for log in logs for name in log))  # a seed may have drawn no unlabelled batch
         diagnostics = {name: interval([log[name] for log in logs if name in log]) for name in names}
-        drawn, tests = courses(row.setting, lines), None if row.setting.semi is None else when_tested(row.setting.semi)
+        drawn, short = courses(row.setting, lines), row.setting.one_task
+        tests = None if short is None else when_tested(short)
         acc = [100 * m.acc for m in measures]
         base = spec.rows[0]
         comparable = bool(results) and results[0].name == base.name and row.setting.stream == base.setting.stream
@@ -137,16 +138,16 @@ def logged(directory: RunDirectory, row: Row, seed: int, *, lenient: bool = Fals
     try:
         return directory.metrics(row.name, seed, row.setting.stream.tasks), ""
     except GradcastError as error:
-        if not lenient or row.setting.semi is not None:
+        if not lenient or row.setting.one_task is not None:
             raise
         return [], f"What training told of seed {seed} of {row.label!r} is missing, its accuracies are not: {error}"
 
 
 def _without_signal(spec: Spec, row: Row, results: Sequence[RowResult]) -> RowResult | None:
     """The finished row that differs from this one by nothing but the signal, unless it is the first."""
-    if isinstance(row.setting.signal, NoSignalSpec):
+    if not row.setting.signals:
         return None
-    alone = row.setting.model_copy(update={"signal": NoSignalSpec()})
+    alone = row.setting.model_copy(update={"signal": [NoSignalSpec()]})
     names = [own.name for own in spec.rows[1:] if own.setting == alone]
     return next((result for result in results if result.name in names), None)
 
@@ -185,11 +186,11 @@ def errors(lines: Sequence[Line], matrix: Float[np.ndarray, "rows tasks"]) -> di
 
 def courses(setting: Setting, logs: Iterable[Sequence[Line]], names: Iterable[str] = COURSES) -> Courses:
     """Curves that have a number anywhere, a row a seed: ``names`` task by task, or all test by test of few labels."""
-    semi, tasks, names = setting.semi, setting.stream.tasks, list(names)
+    short, tasks, names = setting.one_task, setting.stream.tasks, list(names)
     each = [
         {name: course(lines, name, tasks) * (100 if name in IN_PER_CENT else 1) for name in names}
-        if semi is None
-        else history(lines, semi)
+        if short is None
+        else history(lines, short)
         for lines in logs
     ]
     stacked = {name: np.stack([own[name] for own in each]) for name in (each[0] if each else ())}

@@ -3,22 +3,25 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from gradcast.specs import build
-from gradcast.networks import registry as models
 from gradcast.data.images import Pixels, Source
 from gradcast.data.load import Shelf
 from gradcast.devices import Place
-from gradcast.epochs import scheduled
-from gradcast.epochs.curriculum import Curriculum, Tasks
 from gradcast.errors import GradcastError
-from gradcast.training.evaluate import Evaluator
-from gradcast.training.loop import Extent, Observer, Position, Training
-from gradcast.semi import build as semi
-from gradcast.signals.registry import NoSignalSpec
+from gradcast.learners.registry import LEARNERS
+from gradcast.networks import registry as networks
+from gradcast.signals.registry import SIGNALS
+from gradcast.specs import build
+from gradcast.specs.entry import Registry
+from gradcast.specs.imported import source_file
 from gradcast.specs.spec import Setting
-from gradcast.streams.held_out import HeldOut
+from gradcast.specs.table import Table
+from gradcast.streams.own_images import OwnImages
 from gradcast.streams.pool import Pool
 from gradcast.streams.stream import Stream
+from gradcast.streams.task_data import TaskData
+from gradcast.training.evaluate import OwnTests, SharedTests, Tests
+from gradcast.training.loop import Extent, Loop, Observer, Position
+
 
 
 @runtime_checkable
@@ -59,65 +62,71 @@ class PreparedRun:
         display: Display | None = None,
     ) -> None:
         self.place, self.shelf, self.source, self.images, self.display = place, shelf, source, images, display
-        self._streams: dict[str, tuple[Stream, Evaluator]] = {}
-        self._curricula: dict[str, Curriculum] = {}
-        self._pools: dict[str, Pool | HeldOut] = {}
+        self._streams: dict[str, Stream] = {}
+        self._tests: dict[str, SharedTests] = {}
+        self._pools: dict[str, Pool | OwnImages] = {}
 
-    def stream(self, setting: Setting) -> tuple[Stream, Evaluator]:
-        """The stream and the test sets of its tasks."""
-        key = f"{setting.stream.model_dump_json()} {setting.evaluation.drop_last}"
+    def stream(self, setting: Setting) -> Stream:
+        """The tasks of a row."""
+        key = setting.stream.model_dump_json()
         if key not in self._streams:
-            stream = build.stream(setting.stream, self.shelf, self.source)
-            tests = [stream.test(task) for task in range(len(stream.tasks))]
-            drop_last, place = setting.evaluation.drop_last, self.place
-            evaluator = Evaluator(tests, stream.scale, drop_last=drop_last, device=place.device, dtype=place.dtype)
-            self._streams[key] = stream, evaluator
+            self._streams[key] = build.stream(setting.stream, self.shelf, self.source)
         return self._streams[key]
 
-    def tasks(self, setting: Setting) -> Tasks:
-        """What a row trains on: a stream that all seeds share or, with a schedule, tasks of each seed's own."""
-        if setting.schedule is None:
-            return self.stream(setting)[0]
-        key = setting.stream.model_dump_json() + setting.schedule.model_dump_json()
-        if key not in self._curricula:
-            self._curricula[key] = build.curriculum(setting.stream, setting.schedule, self.shelf, self.source)
-        return self._curricula[key]
+    def data(self, setting: Setting, seeds: Sequence[int]) -> TaskData:
+        """The tasks of a row as these seeds see them."""
+        return TaskData(self.stream(setting), seeds, self.place, validation=build.validation(setting))
 
-    def loop(self, setting: Setting, seeds: Sequence[int], *, skips: bool = False) -> Training:
+    def loop(self, setting: Setting, seeds: Sequence[int], *, skips: bool = False) -> Loop:
         """Everything one row needs, for these seeds; ``skips``: steps that are not finite are undone."""
-        tasks, pool = self.tasks(setting), self.pool(setting)
-        if setting.semi is not None:
-            few = semi.loop(setting, *self.stream(setting), seeds, self.place)
-            few.step.skips = skips
-            return few
-        if isinstance(tasks, Curriculum):
-            assert not isinstance(pool, HeldOut)  # a setting sees to that
-            return scheduled.loop(setting, tasks, pool, seeds, self.place)
-        made = build.loop(setting, tasks, self.stream(setting)[1], pool, seeds, self.place)
-        made.step.skips = skips
-        return made
+        data = self.data(setting, seeds)
+        return build.loop(setting, data, self.tests(setting, data), self.pools(setting), skips=skips)
+
+    def tests(self, setting: Setting, data: TaskData) -> Tests:
+        """The test sets of a row; those that all seeds share are on the device once for all rows."""
+        drop_last = setting.evaluation.drop_last
+        if data.stream.own_tasks is not None:
+            return OwnTests(data, drop_last=drop_last)
+        key = f"{setting.stream.model_dump_json()} {drop_last}"
+        if key not in self._tests:
+            images = [data.stream.test(task) for task in range(data.tasks)]
+            self._tests[key] = SharedTests(images, data.stream.scale, drop_last=drop_last, place=self.place)
+        return self._tests[key]
 
     def content(self, setting: Setting) -> dict[str, str]:
         """Which data, weights and code of others a row uses, by digests of them."""
-        pool = self.pool(setting)
-        found = {"source": self.tasks(setting).content} | ({} if pool is None else {"pool": pool.content})
-        return found | models.content(setting.model)
-
-    def pool(self, setting: Setting) -> Pool | HeldOut | None:
-        """The pool, where the setting uses one; with few labels, the images without stand in its place."""
-        tasks = self.tasks(setting)
-        if isinstance(setting.signal, NoSignalSpec) or setting.policy.p == 0 or setting.semi is not None:
-            return None
-        key = setting.pool.model_dump_json() + setting.stream.model_dump_json()
-        if key not in self._pools:
-            seed = setting.stream.data_seed
-            self._pools[key] = build.pool(
-                setting.pool, tasks, self.shelf, self.place, data_seed=seed, images=self.images
-            )
-        found, batch = self._pools[key], setting.policy.batch
-        if len(found) < batch:
-            raise GradcastError(
-                f"the pool {setting.pool.name!r} has {len(found)} images and a batch of them shall have {batch}; "
-                "lower policy.batch, or choose a larger pool"
-            )
+        found = {"source": self.stream(setting).content} | networks.content(setting.model)
+        for number, pool in enumerate(self.pools(setting)):
+            found["pool" if number == 0 else f"pool {number}"] = pool.content
+        for registry, tables in ((LEARNERS, [setting.learner]), (SIGNALS, setting.signals)):
+            for number, table in enumerate(tables):
+                found |= _code(registry, table, number)
         return found
+
+    def pools(self, setting: Setting) -> list[Pool | OwnImages]:
+        """The pools, where the setting uses any."""
+        if not setting.signals or setting.policy.p == 0:
+            return []
+        stream, batch, found = self.stream(setting), setting.policy.batch, list[Pool | OwnImages]()
+        for spec in setting.pool:
+            key = spec.model_dump_json() + setting.stream.model_dump_json()
+            if key not in self._pools:
+                seed = setting.stream.data_seed
+                self._pools[key] = build.pool(
+                    spec, stream, self.shelf, self.place, data_seed=seed, images=self.images
+                )
+            found.append(self._pools[key])
+            if len(found[-1]) < batch:
+                raise GradcastError(
+                    f"the pool {spec.name!r} has {len(found[-1])} images and a batch of them shall have {batch}; "
+                    "lower policy.batch, or choose a larger pool"
+                )
+        return found
+
+
+def _code(registry: Registry, table: Table, number: int) -> dict[str, str]:
+    """A digest of a third party's source, where the method is one's."""
+    path = getattr(table, "path", None) if getattr(table, "name", "") == "python" else None
+    code = registry.code(table) if path is None else source_file(path, f"{registry.kind}.path")
+    name = registry.kind if number == 0 else f"{registry.kind} {number}"
+    return {} if code is None else {name: networks.file_digest(code)}

@@ -15,7 +15,6 @@ import torch
 from gradcast import devices
 from gradcast.runs import environment
 from gradcast.specs import text as specfile
-from gradcast.learners.acl.features import likeness
 from gradcast.runs.checkpoint.attempt import Attempt
 from gradcast.runs.checkpoint.keeper import Checkpoints, Safety
 from gradcast.runs.checkpoint.stop import Stop
@@ -27,15 +26,14 @@ from gradcast.errors import GradcastError, message_of
 from gradcast.specs.compatibility import check
 from gradcast.training.grouping import together
 from gradcast.training.loop import Position
-from gradcast.results.feature_map import write_feature_map
+from gradcast.results.feature_files import write_feature_map
 from gradcast.runs.recorder import Recorder
 from gradcast.results.report import write_report
 from gradcast.results.result import RowResult, read
 from gradcast.runs.prepared import Display, RowObserver, PreparedRun
-from gradcast.signals.registry import NoSignalSpec
 from gradcast.specs.spec import Row, Spec
 from gradcast.runs.directory import RunDirectory, to_json, write_text
-from gradcast.streams.stream import Stream
+from gradcast.training.schedule_tables import StepsSpec
 from gradcast.runs.trackers import Tracker
 
 
@@ -67,11 +65,9 @@ def run(
     content = [shared.content(row.setting) for row in spec.rows]  # bad data shows before anything is written
     with _enough_memory(len(spec.seeds)):
         for row in spec.rows:
-            check(row.setting, shared.tasks(row.setting))
+            check(row.setting, shared.stream(row.setting))
     _warn_of_idle_signals(spec, shared)
     safety, stop = safety or Safety(), Stop()
-    if safety.on_nan == "skip" and spec.rows[0].setting.schedule is not None:
-        raise GradcastError("--on-nan skip undoes steps of a single pass; leave it out where there is a [schedule]")
     if safety.start == "resume":
         _need_checkpoint(RunDirectory.named(Path(out), spec, json.dumps(content)), spec)
     directory = RunDirectory.create(Path(out), spec, json.dumps(content))
@@ -105,11 +101,14 @@ def _need_checkpoint(directory: RunDirectory, spec: Spec) -> None:
 
 def _warn_of_idle_signals(spec: Spec, shared: PreparedRun) -> None:
     """A short stream may end before its signal begins: every row is then the base."""
-    for setting in (row.setting for row in spec.rows if not isinstance(row.setting.signal, NoSignalSpec)):
-        tasks = shared.tasks(setting)
-        what, steps = "an epoch", -(-tasks.count(0) // setting.stream.batch)  # where an epoch's batches count
-        if isinstance(tasks, Stream):
-            what, steps = "the stream", tasks.length(setting.stream.batch, setting.stream.epochs)
+    for setting in (row.setting for row in spec.rows if row.setting.signals):
+        data, batch = shared.data(setting, spec.seeds[:1]), setting.stream.batch
+        if setting.plateau is not None:
+            what, steps = "an epoch", data.length(0, batch)  # where an epoch's batches count
+        elif isinstance(setting.schedule, StepsSpec):
+            what, steps = "the stream", data.tasks * setting.schedule.steps
+        else:
+            what, steps = "the stream", setting.stream.epochs * sum(data.length(t, batch) for t in range(data.tasks))
         if setting.policy.start >= steps:
             warnings.warn(
                 f"{what} has {steps} steps and policy.start is {setting.policy.start}: no unlabelled image is "
@@ -129,7 +128,7 @@ def _with_own_data(spec: Spec, source: Source | None, images: Pixels | None) -> 
     spec = specfile.override(spec, change)
     if source is None and any(row.setting.stream.source == "python" for row in spec.rows):
         raise GradcastError("the source 'python' needs images from the caller: gradcast.runs.run(spec, source=...)")
-    if images is None and any(row.setting.pool.name == "python" for row in spec.rows):
+    if images is None and any(pool.name == "python" for row in spec.rows for pool in row.setting.pool):
         raise GradcastError("the pool 'python' needs images from the caller: gradcast.runs.run(spec, pool=...)")
     return spec
 
@@ -145,20 +144,20 @@ def train(
 ) -> None:
     """One row, as many seeds at once as memory holds, recorded as it goes, from where an earlier attempt stopped."""
     safety, stop, folder, place = safety or Safety(), stop or Stop(), directory.path / row.name, shared.place
-    tasks, skips = shared.tasks(row.setting), safety.on_nan == "skip"
+    stream, skips = shared.stream(row.setting), safety.on_nan == "skip"
     attempt = None if safety.start == "fresh" else Attempt.earlier(directory, row.name, spec.seeds)
     with _enough_memory(len(spec.seeds)):
-        groups = together(row.setting, tasks, spec.seeds, place) if attempt is None else attempt.groups
+        groups = together(row.setting, stream, spec.seeds, place) if attempt is None else attempt.groups
         left = [group for group in groups if attempt is None or not directory.trained(row.name, group)]
         loops = (shared.loop(row.setting, group, skips=skips) for group in left)
         ready = list(islice(loops, 1))
     attempt = attempt or Attempt.begin(directory, row.name, groups)
-    directory.stream(row.name, {**tasks.describe(), **shared.content(row.setting)})
+    directory.stream(row.name, {**shared.data(row.setting, spec.seeds[:1]).describe(), **shared.content(row.setting)})
     facts, watch, shown = environment.describe(place.device), attempt.watch(), list[RowObserver]()
     for index, group in enumerate(left, len(groups) - len(left)):
         loop = ready.pop() if ready else next(loops)  # nothing else holds it: the next group needs the memory
-        recorder = Recorder(directory, row.name, loop.seeds, trackers, every=loop.extent.told)
-        parts = {**loop.parts, "recorder": recorder, "watch": watch}
+        recorder = Recorder(directory, row.name, loop.seeds, trackers, every=loop.extent.every)
+        parts = {"loop": loop, "recorder": recorder, "watch": watch}
         keeper = Checkpoints(
             folder, safety, stop, seeds=group, parts=parts, log=recorder, facts=facts, device=place.device
         )
@@ -175,19 +174,19 @@ def train(
         finally:
             recorder.flush()
             keeper.close()
-        if index == 0 and (portrait := likeness(loop)) is not None:
-            write_feature_map(directory.seed(row.name, spec.seeds[0]), portrait)
+        if index == 0 and (found := loop.trainer.feature_map(loop.data)) is not None:
+            write_feature_map(directory.seed(row.name, spec.seeds[0]), found)
         state = loop.state()
         for replica, seed in enumerate(loop.seeds):
             directory.weights(row.name, seed, {name: rows[replica].clone() for name, rows in state.items()})
         attempt.group_done(folder, watch)
     batch = len(spec.seeds) * row.setting.stream.batch
     images = None  # where a task ends when it has learned enough
-    if row.setting.semi is not None:
-        images = [row.setting.semi.steps * batch]
-    elif isinstance(tasks, Stream):
+    if isinstance(row.setting.schedule, StepsSpec):
+        images = [row.setting.schedule.steps * batch] * len(stream.tasks)
+    elif row.setting.plateau is None:
         times = len(spec.seeds) * row.setting.stream.epochs
-        images = [times * tasks.count(task) for task in range(len(tasks.tasks))]
+        images = [times * stream.count(task) for task in range(len(stream.tasks))]
     time_taken = {"started": attempt.started, "seeds_at_once": len(groups[0])} | watch.as_dict(images, batch)
     directory.finish(row.name, facts | {"time": time_taken})
     attempt.finish(folder)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -12,9 +12,26 @@ from torch.nn.functional import normalize
 from gradcast.core import Labelled, Metrics, Signal, Unlabelled
 from gradcast.gradients.gradient import Gradient
 from gradcast.replicas.replicas import Replicas, Statistics
+from gradcast.signals.entries import signal_entry
 from gradcast.signals.head import Head
-from gradcast.streams.augment import Augmentation, changed
+from gradcast.signals.tables import SignalTable
+from gradcast.specs.context import Context
+from gradcast.specs.table import Positive, Rate, Weight
+from gradcast.streams.augment import AUGMENTATIONS, Augmentation, AugmentationName, changed
+from gradcast.streams.draws import Views
 from gradcast.streams.scale import Scale
+
+
+class ContrastiveSpec(SignalTable):
+    """Two views of an image look alike to the features."""
+
+    name: Literal["contrastive"]
+    weight: Weight = 0.3
+    temperature: Rate = 0.2
+    head: list[Positive] = [128, 64]  # widths of the projection head
+    augment: list[AugmentationName] = ["resized-crop", "flip", "jitter"]  # what makes a view
+    labelled: bool = False  # whether labelled and replayed images are shown too, views of one class as partners
+    omitted_defaults: ClassVar[tuple[str, ...]] = ("labelled",)
 
 
 @dataclass(frozen=True)
@@ -42,13 +59,15 @@ class LabelledViews:
 class Contrastive(Signal):
     """Gradient of ``weight`` times the normalised temperature-scaled cross entropy of SimCLR.
 
-    In ``company`` labelled images are among those to be told apart, and views of one class belong together.
+    With ``labelled_views`` labelled images are among those to be told apart, and views of one class belong together.
     """
 
     checkpointed: ClassVar[tuple[str, ...]] = ("head",)
 
-    def __init__(self, head: Head, *, temperature: float, weight: float, company: LabelledViews | None = None) -> None:
-        self.head, self.temperature, self.weight, self.company = head, temperature, weight, company
+    def __init__(
+        self, head: Head, *, temperature: float, weight: float, labelled_views: LabelledViews | None = None
+    ) -> None:
+        self.head, self.temperature, self.weight, self.labelled_views = head, temperature, weight, labelled_views
         self.labelled: Labelled | None = None
 
     def state(self) -> dict[str, Tensor]:
@@ -65,9 +84,9 @@ class Contrastive(Signal):
     ) -> tuple[Gradient, Metrics]:
         """All views of a replica pass together."""
         shown, who = unlabelled, _strangers(unlabelled)
-        if self.company is not None:
+        if self.labelled_views is not None:
             assert self.labelled is not None
-            views, classes = self.company.views(model, self.labelled)
+            views, classes = self.labelled_views.views(model, self.labelled)
             shown = replace(unlabelled, x=torch.cat([unlabelled.x, views], dim=1))
             who = torch.cat([who, classes], dim=1)
 
@@ -91,3 +110,25 @@ def contrast(projected: Float[Tensor, "r n d"], who: Int[Tensor, "r n"], tempera
     partners = (who.unsqueeze(2) == who.unsqueeze(1)) & ~itself
     found = (similar * partners).sum(-1) / partners.sum(-1)
     return (similar.masked_fill(itself, -torch.inf).logsumexp(-1) - found).mean(-1)
+
+
+def _build(table: ContrastiveSpec, context: Context) -> Contrastive:
+    model = context.model
+    head = Head([model.featured.width, *table.head], context.seeds, "projection", model.theta, lr=context.lr)
+    shown = LabelledViews(_views(table).steps, context.scale) if table.labelled else None
+    return Contrastive(head, temperature=table.temperature, weight=table.weight, labelled_views=shown)
+
+
+def _views(table: ContrastiveSpec) -> Views:
+    return Views(2, tuple(AUGMENTATIONS[name] for name in table.augment))
+
+
+ENTRY = signal_entry(
+    ContrastiveSpec,
+    _build,
+    "contrastive",
+    "one pass of two views of each unlabelled image to the features",
+    "features",
+    "pairs",
+    views=_views,
+)

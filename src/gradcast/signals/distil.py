@@ -1,6 +1,6 @@
 """The signal *distil*: on the pool, the heads of past tasks shall say what they said before this task began."""
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float
@@ -9,6 +9,18 @@ from torch import Tensor
 from gradcast.core import Labelled, Metrics, Signal, Unlabelled
 from gradcast.gradients.gradient import Gradient
 from gradcast.replicas.replicas import Replicas, Statistics
+from gradcast.signals.entries import signal_entry
+from gradcast.signals.tables import SignalTable
+from gradcast.specs.context import Context
+from gradcast.specs.table import Rate, Weight
+
+
+class DistilSpec(SignalTable):
+    """The heads of past tasks say what they said before this task."""
+
+    name: Literal["distil"]
+    weight: Weight = 1.0
+    temperature: Rate = 2.0
 
 
 class Distil(Signal):
@@ -69,3 +81,12 @@ def divergence(
     count = z.shape[1] * z.shape[2]
     loss = temperature**2 * (target.exp() * (target - logs)).sum((1, 2, 3)) / count
     return loss, temperature * (logs.exp() - target.exp()) / count
+
+
+def _build(table: DistilSpec, context: Context) -> Distil:
+    return Distil(weight=table.weight, temperature=table.temperature)
+
+
+ENTRY = signal_entry(
+    DistilSpec, _build, "distillation", "two unlabelled passes; one more copy of the weights", "all-heads"
+)

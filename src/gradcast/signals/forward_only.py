@@ -1,10 +1,20 @@
 """The signal *forward-only*: unlabelled images pass, and no gradient comes of it. A control for BatchNorm."""
 
+from typing import Literal
+
 import torch
 
 from gradcast.core import Metrics, Signal, Unlabelled
 from gradcast.gradients.gradient import Gradient
 from gradcast.replicas.replicas import Replicas, Statistics
+from gradcast.signals.entries import signal_entry
+from gradcast.signals.tables import SignalTable
+
+
+class ForwardOnlySpec(SignalTable):
+    """The pass without the gradient."""
+
+    name: Literal["forward-only"]
 
 
 class ForwardOnly(Signal):
@@ -16,3 +26,6 @@ class ForwardOnly(Signal):
         """Zero."""
         model.forward(unlabelled.first_view().x, task, statistics=statistics, used=unlabelled.used)
         return Gradient(torch.zeros_like(model.theta)), {}
+
+
+ENTRY = signal_entry(ForwardOnlySpec, lambda table, context: ForwardOnly(), "unlabelled pass only", "one forward pass")

@@ -1,7 +1,7 @@
 """The signal *mean-teacher*: match an EMA teacher's prediction on another augmentation of the same image."""
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float
@@ -11,7 +11,20 @@ from gradcast.core import Batch, LogitSignal, Metrics, Preview, Unlabelled
 from gradcast.devices import to_device
 from gradcast.gradients.cross_entropy import squared_distance
 from gradcast.replicas.replicas import Replicas
+from gradcast.signals.entries import signal_entry
+from gradcast.signals.tables import SignalTable
+from gradcast.specs.context import Context
+from gradcast.specs.table import Momentum, Weight
+from gradcast.streams.draws import Views
 from gradcast.training.average import move
+
+
+class MeanTeacherSpec(SignalTable):
+    """Match an EMA teacher's prediction on another augmentation; the teacher is evaluated."""
+
+    name: Literal["mean-teacher"]
+    weight: Weight = 10.0  # of the squared distance from the teacher's probabilities
+    ema: Momentum = 0.999  # share of the past in the teacher's weights
 
 
 class MeanTeacher(LogitSignal):
@@ -67,3 +80,21 @@ class MeanTeacher(LogitSignal):
     def end(self, model: Replicas) -> None:
         """The average moves."""
         move(self.teacher.theta, self.teacher.buffers, model, self.share)
+
+
+def _build(table: MeanTeacherSpec, context: Context) -> MeanTeacher:
+    return MeanTeacher(context.another("teacher"), context.model, weight=table.weight, ema=table.ema)
+
+
+def _views(table: MeanTeacherSpec) -> Views:
+    return Views(2)
+
+
+ENTRY = signal_entry(
+    MeanTeacherSpec,
+    _build,
+    "mean teacher",
+    "two unlabelled passes; one more copy of the weights",
+    "evaluates-teacher",
+    views=_views,
+)

@@ -1,6 +1,6 @@
 """The signal *meta-gradient*: pseudo labels that would make a step on them good for the labelled batch."""
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float
@@ -9,7 +9,20 @@ from torch import Tensor
 from gradcast.core import Batch, LogitSignal, Metrics, Mixed, Preview, Unlabelled
 from gradcast.gradients.cross_entropy import squared_distance
 from gradcast.replicas.replicas import Replicas
+from gradcast.signals.entries import signal_entry
 from gradcast.signals.mixtures import Shares, mix, mix_labels
+from gradcast.signals.tables import SignalTable
+from gradcast.specs.context import Context
+from gradcast.specs.table import Weight
+
+
+class MetaGradientSpec(SignalTable):
+    """Labels that would make a step on them good for the labelled batch."""
+
+    name: Literal["meta-gradient"]
+    weight: Weight = 1.0
+    mix_up: Weight = 0.0  # parameter of the Beta distribution of mixtures with labelled images; 0: none are made
+    omitted_defaults: ClassVar[tuple[str, ...]] = ("mix_up",)
 
 
 class MetaGradient(LogitSignal):
@@ -67,3 +80,15 @@ class MetaGradient(LogitSignal):
         assert self.label is not None
         loss, dz = squared_distance(z, self.label)
         return self.weight * dz, {"signal_loss": loss}
+
+
+def _build(table: MetaGradientSpec, context: Context) -> MetaGradient:
+    shares = Shares(table.mix_up, context.seeds) if table.mix_up else None
+    return MetaGradient(weight=table.weight, shares=shares)
+
+
+def _label(table: MetaGradientSpec) -> str:
+    return "meta-gradient" + (", mix-up" if table.mix_up else "")
+
+
+ENTRY = signal_entry(MetaGradientSpec, _build, _label, "one labelled and four unlabelled passes, one of which trains")

@@ -10,9 +10,23 @@ from torch import Tensor
 from gradcast.core import Batch, Labelled, LogitSignal, Metrics, Unlabelled
 from gradcast.devices import to_device
 from gradcast.gradients.length import Length
+from gradcast.randomness import torch_generator
 from gradcast.replicas.replicas import Replicas
+from gradcast.signals.entries import signal_entry
+from gradcast.signals.tables import SignalTable
+from gradcast.specs.context import Context
+from gradcast.specs.table import Weight
 
 Distribution = Literal["normal", "uniform"]  # of unit variance; from -1 to 1
+
+
+class NoiseSpec(SignalTable):
+    """Random logit gradients."""
+
+    name: Literal["noise"]
+    distribution: Distribution = "normal"
+    scaled: bool = False  # rows have length alpha * tau, as predicted ones have
+    alpha: Weight = 0.001
 
 
 class Noise(LogitSignal):
@@ -58,3 +72,16 @@ class Noise(LogitSignal):
         """The noise, whatever the logits are."""
         assert self.drawn is not None
         return self.drawn if self.length is None else self.length.rescale(self.drawn), {}
+
+
+def _build(table: NoiseSpec, context: Context) -> Noise:
+    drawn = [torch_generator(seed, "directions") for seed in context.seeds]
+    length = Length(table.alpha) if table.scaled else None
+    return Noise(context.model.heads.width, drawn, distribution=table.distribution, length=length)
+
+
+def _label(table: NoiseSpec) -> str:
+    return "random directions" if table.scaled else f"{table.distribution} noise"
+
+
+ENTRY = signal_entry(NoiseSpec, _build, _label, "one unlabelled pass")

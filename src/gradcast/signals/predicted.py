@@ -1,16 +1,52 @@
 """The signal *predicted*: h's guess of the logit gradient, back-propagated through the unlabelled images."""
 
-from typing import ClassVar, Literal
+from collections.abc import Sequence
+from typing import ClassVar, Literal, get_args
 
 from jaxtyping import Bool, Float
+from pydantic import model_validator
 from torch import Tensor
 
 from gradcast.core import Labelled, LogitSignal, Metrics, Unlabelled
-from gradcast.gradients.gradient_learner import GradientLearner
+from gradcast.gradients.gradient_learner import Activation, GradientLearner, Objective, OptimizerName
+from gradcast.gradients.length import Tau
 from gradcast.gradients.movement import Movement
+from gradcast.randomness import seeded
 from gradcast.replicas.replicas import Replicas
+from gradcast.signals.entries import signal_entry
+from gradcast.signals.meta_fitness import MetaFitness
+from gradcast.signals.tables import SignalTable
+from gradcast.specs.context import Context
+from gradcast.specs.table import Momentum, Positive, Rate, Weight
 
 Directions = Literal["learned", "frozen"]  # h as published; h as it was initialised, a control
+# The labelled loss after a step of the model along h's predictions, by its gradient before that step; or after it.
+Meta = Literal["meta", "meta-exact"]
+
+
+class PredictedSpec(SignalTable):
+    """Predicted gradients; see ``GradientLearner`` for the meaning of each."""
+
+    name: Literal["predicted"]
+    hidden: list[Positive] = [64, 16]
+    alpha: Weight = 0.001
+    loss_scale: Weight = 0.3
+    objective: Objective | Meta = "fitness"  # meta: the labelled loss after a step of the model along h's predictions
+    tau: Tau = "batch"
+    optimizer: OptimizerName = "sgd"
+    lr: Rate | Literal["learner"] = "learner"  # step size of h; the published code takes the learner's
+    activation: Activation = "relu"
+    bias: bool = False
+    directions: Directions = "learned"
+    momentum: Momentum = 0.0  # of h's own SGD
+    decay: Weight = 0.0
+    omitted_defaults: ClassVar[tuple[str, ...]] = ("momentum", "decay")
+
+    @model_validator(mode="after")
+    def _of_sgd(self) -> "PredictedSpec":
+        if self.optimizer == "adam" and (self.momentum or self.decay):
+            raise ValueError("signal.momentum and signal.decay are for signal.optimizer = 'sgd'; leave them out")
+        return self
 
 
 class Predicted(LogitSignal):
@@ -48,3 +84,46 @@ class Predicted(LogitSignal):
     ) -> tuple[Float[Tensor, "r u c"], Metrics]:
         """``gbar_j``; the weights' gradient is ``sum_j (dz_j/dtheta)' gbar_j`` over images j: a sum, not a mean."""
         return self.learner.predict(z), {}
+
+
+def _build(table: PredictedSpec, context: Context) -> LogitSignal:
+    h = gradient_learner(table, context.model.heads.width, context.seeds).to(context.model.theta)
+    if table.objective in get_args(Meta) and table.directions == "learned":
+        return MetaFitness(h, exact=table.objective == "meta-exact")
+    return Predicted(h, directions=table.directions)
+
+
+def _label(table: PredictedSpec) -> str:
+    return "predicted gradients" if table.directions == "learned" else "frozen directions"
+
+
+def gradient_learner(table: PredictedSpec, classes: int, seeds: Sequence[int]) -> GradientLearner:
+    """One h a seed, initialised from it, stacked."""
+
+    def make(replicas: Sequence[int]) -> GradientLearner:
+        return GradientLearner(
+            classes,
+            table.hidden,
+            alpha=table.alpha,
+            loss_scale=table.loss_scale,
+            objective="cosine" if table.objective == "cosine" else "fitness",
+            lr=None if table.lr == "learner" else table.lr,
+            optimizer=table.optimizer,
+            momentum=table.momentum,
+            decay=table.decay,
+            tau=table.tau,
+            activation=table.activation,
+            bias=table.bias,
+            replicas=replicas,
+        )
+
+    stacked = make((len(seeds),))
+    for replica, seed in enumerate(seeds):
+        with seeded(seed, "gradient learner"):
+            own = make(())
+        for all_weights, weights in zip(stacked.parameters(), own.parameters(), strict=True):
+            all_weights.data[replica] = weights.data
+    return stacked
+
+
+ENTRY = signal_entry(PredictedSpec, _build, _label, "one unlabelled pass, and a step of h, which is tiny")

@@ -1,7 +1,7 @@
 """The signals *one-hot* and *soft*: a second network, trained on labels alone, says what the unlabelled images are."""
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float
@@ -13,6 +13,19 @@ from gradcast.gradients.gradient import Gradient
 from gradcast.gradients.length import Length, unit
 from gradcast.gradients.sgd import LearningRate
 from gradcast.replicas.replicas import Replicas, Statistics
+from gradcast.signals.entries import signal_entry
+from gradcast.signals.tables import LabelsTable
+from gradcast.specs.context import Context
+from gradcast.training.schedule_tables import StepsSpec
+
+
+class PseudoLabelsSpec(LabelsTable):
+    """Labels of a second network: its best guess (one-hot) or its probabilities (soft)."""
+
+    name: Literal["one-hot", "soft"]
+    outputs: Literal["task", "seen"] = "task"  # classes that it chooses among
+    protected: bool = False  # whether the memories of gem or dcl protect it too
+    omitted_defaults: ClassVar[tuple[str, ...]] = ("outputs", "protected")
 
 
 class PseudoLabels(LogitSignal):
@@ -109,3 +122,27 @@ class PseudoLabels(LogitSignal):
         if self.soft:
             return told.softmax(-1)
         return torch.zeros_like(told).scatter_(-1, told.argmax(-1, keepdim=True), 1.0)
+
+
+def _build(table: PseudoLabelsSpec, context: Context) -> PseudoLabels:
+    guard = None if context.learner is None or not table.protected else context.learner.guard()
+    purpose = "labeller" if isinstance(context.schedule, StepsSpec) else "teacher"  # names that its weights always had
+    return PseudoLabels(
+        context.another(purpose),
+        soft=table.name == "soft",
+        weight=table.weight,
+        length=table.length,
+        seen=table.outputs == "seen",
+        guard=guard,
+    )
+
+
+def _label(table: PseudoLabelsSpec) -> str:
+    words = {"scaled": table.scaled, "all classes seen": table.outputs == "seen", "protected teacher": table.protected}
+    kind = "soft pseudo labels" if table.name == "soft" else "one-hot pseudo labels"
+    return ", ".join([kind, *(word for word, applies in words.items() if applies)])
+
+
+ENTRY = signal_entry(
+    PseudoLabelsSpec, _build, _label, "one unlabelled pass, and a second network that trains on labels"
+)

@@ -1,7 +1,7 @@
 """The signal *rotation*: by how many quarter turns was the image turned?"""
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Int
@@ -11,9 +11,21 @@ from torch.nn.functional import cross_entropy
 from gradcast.core import Batch, Metrics, Signal, Unlabelled
 from gradcast.devices import to_device
 from gradcast.gradients.gradient import Gradient
+from gradcast.randomness import torch_generator
 from gradcast.replicas.replicas import Replicas, Statistics
+from gradcast.signals.entries import signal_entry
 from gradcast.signals.head import Head
+from gradcast.signals.tables import SignalTable
+from gradcast.specs.context import Context
+from gradcast.specs.table import Weight
 from gradcast.streams.augment import quarter_turns
+
+
+class RotationSpec(SignalTable):
+    """Which way is up."""
+
+    name: Literal["rotation"]
+    weight: Weight = 0.3
 
 
 class Rotation(Signal):
@@ -55,3 +67,12 @@ class Rotation(Signal):
 
         shown = Unlabelled(turned, unlabelled.used)
         return self.head.descend(model, shown, loss, weight=self.weight, statistics=statistics)
+
+
+def _build(table: RotationSpec, context: Context) -> Rotation:
+    head = Head([context.model.featured.width, 4], context.seeds, "rotation", context.model.theta, lr=context.lr)
+    drawn = [torch_generator(seed, "turns") for seed in context.seeds]
+    return Rotation(head, weight=table.weight, generators=drawn)
+
+
+ENTRY = signal_entry(RotationSpec, _build, "rotation", "one unlabelled pass to the features", "features", "square")

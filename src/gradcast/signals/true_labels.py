@@ -1,6 +1,6 @@
 """The signal *true-labels*: what unlabelled images would be worth if their labels were known; no method, a bound."""
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from jaxtyping import Float
 from torch import Tensor
@@ -9,6 +9,15 @@ from gradcast.core import Labelled, LogitSignal, Metrics, Unlabelled
 from gradcast.gradients.cross_entropy import cross_entropy
 from gradcast.gradients.length import Length
 from gradcast.replicas.replicas import Replicas
+from gradcast.signals.entries import signal_entry
+from gradcast.signals.tables import LabelsTable
+from gradcast.specs.context import Context
+
+
+class TrueLabelsSpec(LabelsTable):
+    """True labels of the images that the pool 'held-out' has: a bound for all that guess them."""
+
+    name: Literal["true-labels"]
 
 
 class TrueLabels(LogitSignal):
@@ -30,3 +39,14 @@ class TrueLabels(LogitSignal):
         assert unlabelled.truth is not None  # a setting sees to that
         dz = self.weight * cross_entropy(z, unlabelled.truth)[1]
         return dz if self.length is None else self.length.rescale(dz), {}
+
+
+def _build(table: TrueLabelsSpec, context: Context) -> TrueLabels:
+    return TrueLabels(weight=table.weight, length=table.length)
+
+
+def _label(table: TrueLabelsSpec) -> str:
+    return "true labels" + (", scaled" if table.scaled else "")
+
+
+ENTRY = signal_entry(TrueLabelsSpec, _build, _label, "one unlabelled pass", "truth")

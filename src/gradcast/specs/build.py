@@ -1,98 +1,104 @@
-"""From a specification's names to the objects they mean; the one place that knows them all."""
+"""From a setting to the objects it means: the one place that says how a row is built."""
 
 from collections.abc import Callable, Sequence
 
 from torch import nn
 
+from gradcast.core import Learner
 from gradcast.data import blank
 from gradcast.data.images import Pixels, Source, convert, fingerprint
 from gradcast.data.load import Shelf, load_folder, load_pool, load_source
 from gradcast.data.patches import patches
 from gradcast.devices import Place
-from gradcast.epochs.curriculum import Curriculum, Tasks
-from gradcast.epochs.lessons import class_order
-from gradcast.epochs.schedule import Schedule
 from gradcast.errors import GradcastError
-from gradcast.learners.registry import AclSpec, HatSpec, PnnSpec, learner
-from gradcast.networks.acl_network import acl_network, residual_acl_network
-from gradcast.networks.hat_network import HatNetwork
-from gradcast.networks.pnn_network import pnn_network
-from gradcast.networks.registry import AlexNetSpec, ModelSpec, SlimResNetSpec, network
+from gradcast.gradients.sgd import Sgd
+from gradcast.learners.entries import LearnerEntry
+from gradcast.learners.registry import LEARNERS
+from gradcast.networks.registry import network as plain_network
 from gradcast.randomness import seeded
 from gradcast.replicas.heads import Heads
 from gradcast.replicas.replicas import Replicas
-from gradcast.signals import Draws
-from gradcast.signals.registry import signal, views
+from gradcast.signals.entries import SignalEntry
+from gradcast.signals.pseudo import Attached
+from gradcast.signals.registry import SIGNALS
+from gradcast.signals.tables import SignalTable
+from gradcast.specs.context import Context, Plan
 from gradcast.specs.spec import Setting, StreamSpec
 from gradcast.streams import scenarios
-from gradcast.streams.held_out import HeldOut
+from gradcast.streams.draws import Draws, Feed, Views
+from gradcast.streams.own_images import OwnImages
 from gradcast.streams.pool import TRANSFORMS, Pool, named, subset
 from gradcast.streams.pool_tables import (
     BlankSpec,
     CallersPoolSpec,
     DatasetPoolSpec,
     FolderSpec,
-    HeldOutSpec,
+    OwnPoolSpec,
     PatchesSpec,
     PoolSpec,
 )
 from gradcast.streams.scale import reference_scale, scale_for
 from gradcast.streams.stream import Stream
+from gradcast.streams.task_data import TaskData
 from gradcast.training.average import Average
-from gradcast.training.evaluate import Evaluator
+from gradcast.training.evaluate import Tests
 from gradcast.training.loop import Loop
+from gradcast.training.plateau import Plateau
+from gradcast.training.schedule_tables import PlateauSpec, StepsSpec
+from gradcast.training.schedules import Constant, Schedule, Steps
 from gradcast.training.step import Step
+from gradcast.training.trainer import StepTrainer, Trainer
+
+Pools = Sequence[Pool | OwnImages]
 
 
 def stream(spec: StreamSpec, shelf: Shelf, source: Source | None = None) -> Stream:
     """The stream of labelled tasks; ``source`` where the images come from the caller."""
-    found = _source(spec, shelf, source)
-    match spec.scenario:
-        case "rotated":
-            tasks, width, facts = scenarios.rotated(found, spec.tasks, spec.data_seed)
-        case "permuted":
-            tasks, width, facts = scenarios.permuted(found, spec.tasks, spec.data_seed)
-        case "split":
-            per_task = None if spec.classes_per_task == "even" else spec.classes_per_task
-            order = spec.class_order  # where each seed has its own, the first seed's is shown
-            listed = class_order(0, len(found.classes)).tolist() if order == "seeded" else order
-            tasks, width, facts = scenarios.split(
-                found, spec.tasks, spec.data_seed, classes_per_task=per_task, class_order=listed
-            )
+    size = None if spec.size == "own" else spec.size
+    if source is None:
+        found = load_source(spec.source, shelf, path=spec.path, size=size, colour=spec.colour, data_seed=spec.data_seed)
+    else:
+        found = source.converted(spec.colour, size)
+    own_tasks, per_task = None, None if spec.classes_per_task == "even" else spec.classes_per_task
+    if spec.scenario == "rotated":
+        tasks, width, facts = scenarios.rotated(found, spec.tasks, spec.data_seed)
+    elif spec.scenario == "permuted":
+        tasks, width, facts = scenarios.permuted(found, spec.tasks, spec.data_seed)
+    elif spec.class_order == "seeded":
+        own_tasks, width, facts = scenarios.seeded(found, spec.tasks, classes_per_task=per_task)
+        tasks = own_tasks(0)
+    else:
+        tasks, width, facts = scenarios.split(
+            found, spec.tasks, spec.data_seed, classes_per_task=per_task, class_order=spec.class_order
+        )
     samples = None if spec.samples == "all" else spec.samples
     for index, task in enumerate(tasks):
         if samples is not None and samples > len(task.train):
             raise GradcastError(
                 f"task {index} has {len(task.train)} training images, stream.samples asks for {samples}; lower it"
             )
-    scale = scale_for(spec.normalise, found.train.x)
-    shape, steps = found.shape, named(spec.augment)
+    shape = found.shape
     if "rotate" in spec.augment and shape[1] != shape[2]:
         raise GradcastError(f"'rotate' needs square images, these have {shape[1]} x {shape[2]} pixels; set stream.size")
-    content = fingerprint(found.train.x, found.train.y, found.test.x, found.test.y)
-    return Stream(tasks, shape, width, facts, content, samples, spec.ratio, scale, steps)
-
-
-def curriculum(spec: StreamSpec, schedule: Schedule, shelf: Shelf, source: Source | None = None) -> Curriculum:
-    """The same where every seed has tasks of its own."""
-    found = _source(spec, shelf, source)
-    width = len(found.classes) // spec.tasks if spec.classes_per_task == "even" else spec.classes_per_task
-    scale = scale_for(spec.normalise, found.train.x)
-    content = fingerprint(found.train.x, found.train.y, found.test.x, found.test.y)
-    return Curriculum(found, range(spec.tasks), width, schedule.validation, scale, content)
-
-
-def _source(spec: StreamSpec, shelf: Shelf, source: Source | None) -> Source:
-    size = None if spec.size == "own" else spec.size
-    if source is not None:
-        return source.converted(spec.colour, size)
-    return load_source(spec.source, shelf, path=spec.path, size=size, colour=spec.colour, data_seed=spec.data_seed)
+    return Stream(
+        tasks,
+        shape,
+        width,
+        facts,
+        fingerprint(found.train.x, found.train.y, found.test.x, found.test.y),
+        samples,
+        spec.ratio,
+        None if spec.labels == "all" else spec.labels,
+        scale_for(spec.normalise, found.train.x),
+        named(spec.augment),
+        own_tasks,
+    )
 
 
 def pool(
-    spec: PoolSpec, stream: Tasks, shelf: Shelf, place: Place, *, data_seed: int, images: Pixels | None = None
-) -> Pool | HeldOut:
-    """The pool of unlabelled images, in the stream's shape; ``images`` where they come from the caller."""
+    spec: PoolSpec, stream: Stream, shelf: Shelf, place: Place, *, data_seed: int, images: Pixels | None = None
+) -> Pool | OwnImages:
+    """A pool of unlabelled images, in the stream's shape; ``images`` where they come from the caller."""
     transform = TRANSFORMS[spec.transform]
     shape = transform.shape(stream.shape)
     scale = stream.scale if spec.scale == "labelled" else reference_scale(stream.shape[0])
@@ -100,9 +106,9 @@ def pool(
     if "rotate" in spec.augment and stream.shape[1] != stream.shape[2]:
         raise GradcastError("'rotate' needs square images; remove it from pool.augment or set stream.size")
     match spec:
-        case HeldOutSpec():
-            assert isinstance(stream, Stream)  # a setting sees to that
-            return HeldOut(stream, scale, steps, device=place.device, dtype=place.dtype)
+        case OwnPoolSpec():
+            own = stream.steps if spec.name == "unlabelled" and not spec.augment else steps
+            return OwnImages(spec.name, stream, scale, own, place)
         case PatchesSpec():
             x = patches(shape, count=spec.count, data_seed=data_seed)
         case BlankSpec(name="grey"):
@@ -115,81 +121,157 @@ def pool(
             x = load_pool(spec.name, shape, shelf, squash=transform.squash, data_seed=data_seed)
         case CallersPoolSpec():
             if images is None:
-                raise GradcastError("the pool 'python' is images that the caller of gradcast.runs.run brings along")
+                raise GradcastError("the pool 'python' is images that the caller of gradcast.run brings along")
             x = convert(images, shape, squash=transform.squash)
-    return Pool(subset(x, spec.ratio, data_seed), scale, steps, device=place.device, dtype=place.dtype)
+    return Pool(subset(x, spec.ratio, data_seed), scale, steps, place=place)
 
 
-def loop(
-    setting: Setting,
-    stream: Stream,
-    evaluator: Evaluator,
-    pool: Pool | HeldOut | None,
-    seeds: Sequence[int],
-    place: Place,
-) -> Loop:
-    """Everything one row needs, for all seeds at once."""
-    policy = setting.policy
-    columns = heads(setting, stream)
+def loop(setting: Setting, data: TaskData, tests: Tests, pools: Pools, *, skips: bool = False) -> Loop:
+    """Everything one row needs, for all seeds of ``data`` at once; ``skips``: steps that are not finite are undone."""
+    trainer = _trainer(setting, data, skips=skips)
+    steps = setting.evaluation.average
+    average = Average(trainer.model, steps) if steps > 1 else None
+    feeds = _feeds(setting, pools, data.seeds)
+    draws = Draws(feeds, setting.policy, data.seeds, by_epoch=setting.plateau is not None) if feeds else None
+    return Loop(data, trainer, _schedule(setting, data, trainer, average), tests, draws, average)
+
+
+def validation(setting: Setting) -> float:
+    """The share of labelled images that a setting sets aside."""
+    return 0.0 if setting.plateau is None else setting.plateau.validation
+
+
+def _schedule(setting: Setting, data: TaskData, trainer: Trainer, average: Average | None) -> Schedule:
+    batch, lr = setting.stream.batch, setting.learner.lr
+    match setting.schedule:
+        case StepsSpec() as spec:
+            return Steps(data, spec, batch=batch, lr=lr)
+        case PlateauSpec() as spec:
+            return Plateau(data, trainer, spec, batch=batch, lr=lr, average=average)
+        case _:
+            return Constant(data, batch=batch, epochs=setting.stream.epochs, lr=lr)
+
+
+def _trainer(setting: Setting, data: TaskData, *, skips: bool) -> Trainer:
+    stream, table, place = data.stream, setting.learner, data.place
+    entry, columns = _entry(setting), heads(setting, stream)
+
+    def make() -> nn.Module:
+        return network(setting, stream)
+
+    def attach(model: Replicas, another: Callable[[str], Replicas], learner: Learner | None = None) -> list[Attached]:
+        context = _context(setting, data, model, make, another, learner)
+        return [
+            Attached(SIGNALS[own.name].build(own, context), feed, own.name)
+            for own, feed in zip(setting.signals, _feed_numbers(setting), strict=True)
+        ]
+
+    if entry.trainer is not None:
+        plan = Plan(data.seeds, data, place, make, columns, setting.policy, setting.schedule, skips, attach)
+        own: Trainer = entry.trainer(table, plan)
+        return own
 
     def another(purpose: str) -> Replicas:
-        return model(setting.model, stream, columns, seeds, place, purpose)
+        return replicas(make, columns, data.seeds, place, purpose)
 
-    own_model = another("model")
-    lr = setting.learner.lr
-    own = learner(setting.learner, len(stream.tasks), classes=stream.width, seeds=seeds)
-    found = signal(setting.signal, own_model, seeds, lr, lambda: another("teacher"), stream.scale, own)
-    step = Step(own_model, own, lr, found, policy)
-    draws = Draws(pool, policy, seeds, views(setting.signal)) if found is not None and pool is not None else None
-    steps = setting.evaluation.average
-    average = Average(own_model, steps) if steps > 1 else None
-    return Loop(stream, step, evaluator, seeds, setting.stream.batch, setting.stream.epochs, draws, average)
+    model = another("model")
+    learner: Learner = entry.build(table, _context(setting, data, model, make, another))
+    plain = setting.schedule.name == "constant" and not (table.momentum or table.decay)
+    sgd = None if plain else Sgd(momentum=table.momentum, decay=table.decay)
+    step = Step(model, learner, table.lr, attach(model, another, learner), setting.policy, sgd, skips)
+    return StepTrainer(step, learner.task_modules(), restarts=setting.plateau is not None)
 
 
-def model(
-    spec: ModelSpec, stream: Tasks, heads: Heads, seeds: Sequence[int], place: Place, purpose: str = "model"
-) -> Replicas:
+def _context(
+    setting: Setting,
+    data: TaskData,
+    model: Replicas,
+    make: Callable[[], nn.Module],
+    another: Callable[[str], Replicas],
+    learner: Learner | None = None,
+) -> Context:
+    def epoch(task: int) -> int:
+        steps = setting.schedule
+        return steps.steps if isinstance(steps, StepsSpec) else data.length(task, setting.stream.batch)
+
+    return Context(
+        seeds=data.seeds,
+        tasks=data.tasks,
+        classes=data.stream.width,
+        batch=setting.stream.batch,
+        lr=setting.learner.lr,
+        data=data,
+        scale=data.stream.scale,
+        model=model,
+        network=make,
+        another=another,
+        epoch=epoch,
+        schedule=setting.schedule,
+        learner=learner,
+    )
+
+
+def _entry(setting: Setting) -> LearnerEntry:
+    found = LEARNERS[setting.learner.name]
+    assert isinstance(found, LearnerEntry)
+    return found
+
+
+def views(signal: SignalTable) -> Views:
+    """What a signal wants to see of each unlabelled image."""
+    found = SIGNALS[signal.name]
+    return found.views(signal) if isinstance(found, SignalEntry) else Views()
+
+
+def _wanted(setting: Setting) -> dict[tuple[int, tuple[object, ...]], Views]:
+    """Pool and augmentations of every feed, and its views: signals that want the same share one."""
+    wanted: dict[tuple[int, tuple[object, ...]], Views] = {}
+    for signal in setting.signals:
+        own = views(signal)
+        key = setting.pool_of(signal), own.steps
+        known = wanted.get(key, own)
+        wanted[key] = Views(max(known.count, own.count), own.steps)
+    return wanted
+
+
+def _feed_numbers(setting: Setting) -> list[int]:
+    """Which feed each signal takes."""
+    keys = list(_wanted(setting))
+    return [keys.index((setting.pool_of(signal), views(signal).steps)) for signal in setting.signals]
+
+
+def _feeds(setting: Setting, pools: Pools, seeds: Sequence[int]) -> list[Feed]:
+    if not pools:
+        return []
+    return [
+        Feed(pools[key[0]], seeds, setting.policy.batch, own, number=number)
+        for number, (key, own) in enumerate(_wanted(setting).items())
+    ]
+
+
+def replicas(make: Callable[[], nn.Module], heads: Heads, seeds: Sequence[int], place: Place, purpose: str) -> Replicas:
     """One network a seed, initialised from it and its purpose, stacked."""
-    return replicas(lambda: network(spec, stream.shape, heads.outputs), heads, seeds, place, purpose)
-
-
-def replicas(
-    network: Callable[[], nn.Module], heads: Heads, seeds: Sequence[int], place: Place, purpose: str
-) -> Replicas:
-    """The same of networks that a function makes out of torch's random numbers."""
     modules: list[nn.Module] = []
     for seed in seeds:
         with seeded(seed, purpose):
-            modules.append(network())
+            modules.append(make())
     named = "" if purpose == "model" else purpose
     return Replicas(
         modules, heads, device=place.device, dtype=place.dtype, inner=place.inner, seeds=seeds, purpose=named
     )
 
 
-def module(setting: Setting, stream: Tasks) -> nn.Module:
-    """One network of a setting, as torch's random numbers make it."""
-    spec, own, shape, width = setting.model, setting.learner, stream.shape, stream.width
-    if not isinstance(own, AclSpec | PnnSpec | HatSpec):
-        return network(spec, shape, heads(setting, stream).outputs)
-    options = {"private_width": own.private_width, "head_units": own.head_units} if isinstance(own, AclSpec) else {}
-    if isinstance(spec, SlimResNetSpec):
-        return residual_acl_network(shape, width, width=spec.width, **options)
-    assert isinstance(spec, AlexNetSpec)  # a setting sees to that, and that other learners have no ResNet
-    widths = [*spec.widths, spec.latent]
-    match own:
-        case PnnSpec():
-            return pnn_network(shape, len(stream.tasks), width, channels=spec.channels, widths=widths)
-        case HatSpec():
-            return HatNetwork(width, shape=shape, channels=spec.channels, widths=widths, steepest=own.steepest)
-        case AclSpec():
-            return acl_network(shape, width, latent=spec.latent, widths=spec.widths, channels=spec.channels, **options)
+def network(setting: Setting, stream: Stream) -> nn.Module:
+    """One network of a setting, as torch's random numbers make it: the model's, or the learner's own."""
+    entry, tasks = _entry(setting), len(stream.tasks)
+    if entry.network is None:
+        return plain_network(setting.model, stream.shape, heads(setting, stream).outputs)
+    return entry.network(setting.learner, setting.model, stream.shape, stream.width, tasks)
 
 
-def heads(setting: Setting, stream: Tasks) -> Heads:
+def heads(setting: Setting, stream: Stream) -> Heads:
     """Which columns of the output layer belong to a task."""
-    if isinstance(setting.learner, AclSpec) and isinstance(setting.model, AlexNetSpec | SlimResNetSpec):
-        return Heads(stream.width, extra=2 * setting.model.latent)
-    if isinstance(setting.learner, HatSpec):
-        return Heads(stream.width)  # the task's own
-    return Heads(stream.width, len(stream.tasks), masked=setting.masked)
+    entry, tasks = _entry(setting), len(stream.tasks)
+    if entry.heads is not None:
+        return entry.heads(setting.learner, setting.model, stream.width, tasks)
+    return Heads(stream.width, tasks, masked=setting.masked)

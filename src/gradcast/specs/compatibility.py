@@ -1,41 +1,251 @@
-"""What cannot work together, said before anything is trained."""
+"""What cannot work together, in one place, said before anything is trained.
+
+``RULES`` are contradictions that a specification shows by itself, each with the reason. ``check`` adds what only the
+images can tell.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import nn
 
-from gradcast.epochs.curriculum import Tasks
 from gradcast.errors import GradcastError
-from gradcast.learners.registry import AclSpec, AgemSpec, DclSpec, GemSpec
+from gradcast.learners.acl.table import AclSpec
+from gradcast.learners.agem import AgemSpec
+from gradcast.learners.dcl import DclSpec
+from gradcast.learners.gem import GemSpec
+from gradcast.learners.hat import HatSpec
+from gradcast.learners.registry import LEARNERS
 from gradcast.networks.featured import Featured
-from gradcast.semi.feasible import check_semi, uses_unlabelled
-from gradcast.signals.registry import ContrastiveSpec, NoSignalSpec, RotationSpec, views
+from gradcast.networks.registry import AlexNetSpec, SlimResNetSpec
+from gradcast.signals.contrastive import ContrastiveSpec
+from gradcast.signals.predicted import PredictedSpec
+from gradcast.signals.pseudo_labels import PseudoLabelsSpec
+from gradcast.signals.registry import SIGNALS
+from gradcast.signals.tables import SignalTable
 from gradcast.specs import build
 from gradcast.specs.spec import Setting
+from gradcast.streams.pool_tables import OwnPoolSpec
 from gradcast.streams.stream import Stream
 
 
-def check(setting: Setting, stream: Tasks) -> None:
-    """Raise where stream, network, learner and signal of a row do not fit."""
-    if setting.semi is not None:
-        assert isinstance(stream, Stream)
-        check_semi(setting, stream)
-    outputs = build.heads(setting, stream).outputs
-    made = build.module(setting, stream)
+@dataclass(frozen=True)
+class Rule:
+    """Why something cannot work, and the sentence for a setting in which it would have to."""
+
+    about: str
+    problem: Callable[[Setting], str | None]
+
+
+def _with(setting: Setting, trait: str) -> SignalTable | None:
+    """The first signal of a row that has a trait."""
+    return next((signal for signal in setting.signals if trait in SIGNALS[signal.name].traits), None)
+
+
+def _learner_has(setting: Setting, trait: str) -> bool:
+    return trait in LEARNERS[setting.learner.name].traits
+
+
+def _own_network(setting: Setting) -> str | None:
+    if not _learner_has(setting, "own-network"):
+        return None
+    kinds = (AlexNetSpec, SlimResNetSpec) if isinstance(setting.learner, AclSpec) else (AlexNetSpec,)
+    model = setting.model
+    if isinstance(model, kinds) and (model.heads, model.weights, model.perturbation) == ("auto", "", 0):
+        return None
+    names = " or ".join(repr(name) for name in ("alexnet-like", "slim-resnet18")[: len(kinds)])
+    return (
+        f"the learner {setting.learner.name!r} makes its networks of model.name = {names}: set that, and leave "
+        "model.heads, model.weights and model.perturbation out"
+    )
+
+
+def _all_heads(setting: Setting) -> str | None:
+    signal = _with(setting, "all-heads")
+    if signal is None or not _learner_has(setting, "own-network"):
+        return None
+    return (
+        f"the signal {signal.name!r} compares one network's heads of all tasks, and {setting.learner.name!r} has no "
+        "such network: choose another signal or learner"
+    )
+
+
+def _teacher(setting: Setting) -> str | None:
+    signal = _with(setting, "evaluates-teacher")
+    if signal is None:
+        return None
+    if _learner_has(setting, "own-network"):
+        return (
+            f"the signal {signal.name!r} evaluates an average of the whole network, and {setting.learner.name!r} has "
+            "parts of it for each task: choose another signal or learner"
+        )
+    if setting.evaluation.average > 1:
+        return f"the signal {signal.name!r} evaluates an average already: leave evaluation.average out"
+    return None
+
+
+def _copied_teacher(setting: Setting) -> str | None:
+    found = any(isinstance(signal, PseudoLabelsSpec) for signal in setting.signals)
+    if not found or not _learner_has(setting, "own-network") or isinstance(setting.learner, AclSpec):
+        return None
+    return (
+        f"pseudo labels come from a second network like the model, and that of {setting.learner.name!r} grows with its "
+        "tasks: choose another signal or learner"
+    )
+
+
+def _hat_projects(setting: Setting) -> str | None:
+    if isinstance(setting.learner, HatSpec) and not setting.policy.project and setting.signals:
+        return "policy.project = false would let signals change what the gates of 'hat' protect: leave it out"
+    return None
+
+
+def _pairs_images(setting: Setting) -> str | None:
+    learner, policy = setting.learner, setting.policy
+    pairs = isinstance(learner, AclSpec) and learner.private_input == "labelled" and setting.signals
+    if not pairs or policy.batch == setting.stream.batch:
+        return None
+    return (
+        "learner.private_input = 'labelled' pairs labelled and unlabelled images: set policy.batch equal to "
+        "stream.batch, or learner.private_input=unlabelled"
+    )
+
+
+def _adam(setting: Setting) -> str | None:
+    found = any(isinstance(signal, PredictedSpec) and signal.optimizer == "adam" for signal in setting.signals)
+    if not found or setting.plateau is None:
+        return None
+    return (
+        "signal.optimizer = 'adam' counts the steps of all seeds at once, and schedule.name = 'plateau' starts "
+        "optimizers anew seed by seed: set signal.optimizer=sgd"
+    )
+
+
+def _tau_per_sample(setting: Setting) -> str | None:
+    if not any(isinstance(signal, PredictedSpec) and signal.tau == "per_sample" for signal in setting.signals):
+        return None
+    stream = setting.stream
+    images = stream.labels if stream.labels != "all" else stream.samples
+    ratio = stream.ratio if stream.labels == "all" else 1.0
+    full = setting.schedule.name == "steps" or (images != "all" and round(ratio * images) % stream.batch == 0)
+    if setting.policy.batch == stream.batch and full and setting.plateau is None:
+        return None
+    return (
+        "signal.tau = 'per_sample' pairs labelled and unlabelled images: set policy.batch equal to stream.batch, and "
+        "stream.samples to a multiple of it, without schedule.name = 'plateau', whose last batches may be short"
+    )
+
+
+def _truth(setting: Setting) -> str | None:
+    signal = _with(setting, "truth")
+    if signal is None or isinstance(setting.pool[setting.pool_of(signal)], OwnPoolSpec):
+        return None
+    return (
+        f"the signal {signal.name!r} needs images whose labels are known: set pool.name=held-out, or unlabelled with "
+        "stream.labels"
+    )
+
+
+def _protected(setting: Setting) -> str | None:
+    asks = any(isinstance(signal, PseudoLabelsSpec) and signal.protected for signal in setting.signals)
+    if not asks or isinstance(setting.learner, GemSpec | DclSpec):
+        return None
+    return "signal.protected needs the memories of 'gem' or 'dcl': leave it out, or choose one of them"
+
+
+def _seen(setting: Setting) -> str | None:
+    asks = any(isinstance(signal, PseudoLabelsSpec) and signal.outputs == "seen" for signal in setting.signals)
+    if not asks or (setting.masked and not _learner_has(setting, "one-head")):
+        return None
+    return "signal.outputs = 'seen' chooses among the heads of all tasks: set model.heads=masked, or leave it out"
+
+
+def _contrast(setting: Setting) -> str | None:
+    if _with(setting, "pairs") is not None and setting.policy.batch < 2:
+        return "the signal 'contrastive' tells images apart: set policy.batch to 2 or more"
+    return None
+
+
+def _frozen(setting: Setting) -> str | None:
+    signal = _with(setting, "all-heads")
+    if signal is None or setting.policy.batchnorm != "frozen":
+        return None
+    return (
+        f"the signal {signal.name!r} compares passes with statistics of the unlabelled batch: set policy.batchnorm to "
+        "'separate'"
+    )
+
+
+def _own_pool(setting: Setting) -> str | None:
+    names = [pool.name for pool in setting.pool]
+    unknown = next((signal for signal in setting.signals if signal.pool and signal.pool not in names), None)
+    if unknown is not None:
+        return f"signal.pool = {unknown.pool!r} is none of the row's pools ({', '.join(names)}); name one of them"
+    if len(set(names)) < len(names):
+        return f"the row has two pools called {max(names, key=names.count)!r}; leave one of them out"
+    if "unlabelled" in names and setting.stream.labels == "all" and setting.signals:
+        return "the pool 'unlabelled' is images without a label, and all have one: set stream.labels"
+    return None
+
+
+def _epochs(setting: Setting) -> str | None:
+    if setting.schedule.name == "constant" or setting.stream.epochs == 1:
+        return None
+    own = "schedule.epochs" if setting.plateau is not None else "schedule.steps"
+    return f"schedule.name = {setting.schedule.name!r} has {own}: set that, and leave stream.epochs out"
+
+
+RULES = (
+    Rule("`acl`, `pnn` and `hat` make networks of their own, of the layers that `alexnet-like` has", _own_network),
+    Rule("`distil` needs one network with the heads of all tasks, which `acl`, `pnn` and `hat` have not", _all_heads),
+    Rule("`mean-teacher` evaluates a moving average of one whole network", _teacher),
+    Rule("pseudo labels need a second network like the model, and those of `pnn` and `hat` grow", _copied_teacher),
+    Rule("the gates of `hat` protect by rewriting the gradient, so signals must be projected", _hat_projects),
+    Rule('`learner.private_input = "labelled"` pairs images, so both batches are equally large', _pairs_images),
+    Rule("Adam has one counter for all seeds, and `plateau` starts optimizers anew seed by seed", _adam),
+    Rule('`signal.tau = "per_sample"` pairs images, so both batches are equally large and full', _tau_per_sample),
+    Rule("`true-labels` needs images whose labels are known", _truth),
+    Rule("`signal.protected` needs memories that can constrain a second network", _protected),
+    Rule('`signal.outputs = "seen"` needs heads of all tasks in one network', _seen),
+    Rule("`contrastive` tells at least two images apart", _contrast),
+    Rule("`distil` compares two passes with statistics of the batch", _frozen),
+    Rule("a signal's pool is one of the row's, and `unlabelled` needs `stream.labels`", _own_pool),
+    Rule("`steps` and `plateau` say themselves how long a task trains", _epochs),
+)
+
+
+def contradiction(setting: Setting) -> str | None:
+    """The first thing in a setting that cannot work, in a sentence."""
+    found = (rule.problem(setting) for rule in RULES)
+    return next((sentence for sentence in found if sentence is not None), None)
+
+
+def check(setting: Setting, stream: Stream) -> None:
+    """Raise where the tables of a row contradict each other, or do not fit its images."""
+    problem = contradiction(setting)
+    if problem is not None:
+        raise GradcastError(problem)
+    for task in range(len(stream.tasks)):
+        stream.labelled(task, 0)  # too few images of a class show here
+    made = build.network(setting, stream)
     if any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in made.modules()):
         _check_batches(setting, stream)
     _check_memory(setting, stream)
-    signal = setting.signal
-    turning = isinstance(signal, RotationSpec) or (isinstance(signal, ContrastiveSpec) and "rotate" in signal.augment)
-    if turning and stream.shape[1] != stream.shape[2]:
-        raise GradcastError(
-            f"the signal {signal.name!r} turns images, these are not square ({stream.shape[1]} x {stream.shape[2]}); "
-            "set stream.size, or choose another signal"
-        )
-    if isinstance(signal, RotationSpec | ContrastiveSpec):
-        Featured(made, outputs).check(torch.rand(2, *stream.shape, generator=torch.Generator().manual_seed(0)))
+    for signal in setting.signals:
+        traits = SIGNALS[signal.name].traits
+        turning = "square" in traits or (isinstance(signal, ContrastiveSpec) and "rotate" in signal.augment)
+        if turning and stream.shape[1] != stream.shape[2]:
+            raise GradcastError(
+                f"the signal {signal.name!r} turns images, these are not square ({stream.shape[1]} x "
+                f"{stream.shape[2]}); set stream.size, or choose another signal"
+            )
+        if "features" in traits:
+            outputs = build.heads(setting, stream).outputs
+            Featured(made, outputs).check(torch.rand(2, *stream.shape, generator=torch.Generator().manual_seed(0)))
 
 
-def _check_memory(setting: Setting, stream: Tasks) -> None:
+def _check_memory(setting: Setting, stream: Stream) -> None:
     """Memories that are shared equally among classes have room for each; none at all is another matter."""
     learner, width = setting.learner, stream.width
     if isinstance(learner, AgemSpec | AclSpec) and 0 < learner.memory < width:
@@ -46,17 +256,15 @@ def _check_memory(setting: Setting, stream: Tasks) -> None:
         )
 
 
-def _check_batches(setting: Setting, stream: Tasks) -> None:
+def _check_batches(setting: Setting, stream: Stream) -> None:
     """BatchNorm cannot normalise a single image."""
     batch, policy, learner = setting.stream.batch, setting.policy, setting.learner
-    counts = map(stream.count, range(len(stream.tasks)))
+    held = 0.0 if setting.plateau is None else setting.plateau.validation
+    counts = [count - int(held * count) for count in map(stream.count, range(len(stream.tasks)))]
     short = min(min(count % batch or batch, count) for count in counts)
-    passes = {"stream.batch": batch if setting.semi is not None else short}  # few labels: every batch is full
-    unlabelled = not isinstance(setting.signal, NoSignalSpec)
-    if setting.semi is not None:
-        unlabelled = uses_unlabelled(setting)
-    if unlabelled and policy.p > 0 and policy.batchnorm != "frozen":
-        passes["policy.batch"] = views(setting.signal).count * policy.batch
+    passes = {"stream.batch": batch if setting.schedule.name == "steps" else short}
+    if setting.signals and policy.p > 0 and policy.batchnorm != "frozen":
+        passes["policy.batch"] = policy.batch * min(build.views(signal).count for signal in setting.signals)
     if isinstance(learner, GemSpec | DclSpec | AgemSpec) and learner.batchnorm != "frozen":
         passes["learner.memory"] = learner.memory
     if isinstance(learner, AgemSpec) and learner.batchnorm != "frozen":

@@ -4,54 +4,23 @@ Unknown keys are errors that name the key and the nearest valid one.
 """
 
 from collections import Counter
-from typing import Annotated, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 
 from gradcast.data.images import Colour
 from gradcast.devices import Arithmetic
-from gradcast.epochs.schedule import Schedule
-from gradcast.learners import registry as learners
-from gradcast.learners.registry import (
-    FEW_LABELS,
-    LEARNERS,
-    OWN_NETWORKS,
-    SCHEDULED,
-    AclSpec,
-    DclSpec,
-    GemSpec,
-    HatSpec,
-    LearnerSpec,
-)
-from gradcast.networks.registry import (
-    AlexNetSpec,
-    ConvLargeSpec,
-    EfficientNetName,
-    EfficientNetSpec,
-    MlpSpec,
-    ModelSpec,
-    OwnNetworkSpec,
-    SlimResNetSpec,
-)
-from gradcast.semi.table import SemiSpec
-from gradcast.signals import words
+from gradcast.learners.gem import GemSpec
+from gradcast.learners.registry import LEARNERS, LearnerSpec
+from gradcast.networks.registry import NETWORKS, MlpSpec, ModelSpec
 from gradcast.signals.policy import Policy
-from gradcast.signals.registry import (
-    META,
-    SIGNALS,
-    ContrastiveSpec,
-    DistilSpec,
-    NoSignalSpec,
-    PredictedSpec,
-    PseudoLabelsSpec,
-    SignalSpec,
-    TrueLabelsSpec,
-)
+from gradcast.signals.registry import SIGNALS, NoSignalSpec, SignalSpec
 from gradcast.specs.table import Natural, Place, Positive, Share, Table, Words
 from gradcast.streams.augment import AugmentationName
-from gradcast.streams.pool_tables import POOLS, HeldOutSpec, PatchesSpec, PoolSpec
+from gradcast.streams.pool_tables import POOLS, PatchesSpec, PoolSpec
 from gradcast.streams.scale import Normalise
 from gradcast.streams.scenarios import Scenario
+from gradcast.training.schedule_tables import SCHEDULES, ConstantSpec, PlateauSpec, ScheduleSpec, StepsSpec
 
 LONGEST_NAME = 100  # of a run or row, which become folders
 
@@ -76,8 +45,10 @@ class StreamSpec(Table):
     class_order: Literal["natural", "shuffled", "seeded"] | list[Natural] = "natural"  # seeded: each seed has its own
     samples: Positive | Literal["all"] = "all"  # labelled images a task
     ratio: Share = 1.0  # share of them that is used
+    labels: Positive | Literal["all"] = "all"  # images a task that keep their label, equally many of every class
     batch: Positive = 10
     epochs: Positive = 1
+    omitted_defaults: ClassVar[tuple[str, ...]] = ("labels",)
     data_seed: int = 0  # angles, permutations and splits; the same for all seeds
 
     @model_validator(mode="after")
@@ -106,18 +77,26 @@ class EvaluationSpec(Table):
 
 # The choices by name, for messages and for rows that change a name.
 CHOICES: dict[str, dict[str, type[Table]]] = {
-    "model": {
-        "mlp": MlpSpec,
-        "slim-resnet18": SlimResNetSpec,
-        **dict.fromkeys(get_args(EfficientNetName), EfficientNetSpec),
-        "alexnet-like": AlexNetSpec,
-        "conv-large": ConvLargeSpec,
-        "python": OwnNetworkSpec,
-    },
-    "learner": LEARNERS,
-    "signal": SIGNALS,
+    "model": NETWORKS.tables,
+    "learner": LEARNERS.tables,
+    "signal": SIGNALS.tables,
     "pool": POOLS,
+    "schedule": SCHEDULES,
 }
+SEVERAL = ("signal", "pool")  # tables of which a row may have several
+
+
+def _listed(raw: Any) -> Any:
+    return raw if isinstance(raw, list) else [raw]
+
+
+def _alone(tables: list[Table]) -> Any:
+    """One table is written as itself, several as a list."""
+    dumped = [table.model_dump() for table in tables]
+    return dumped[0] if len(dumped) == 1 else dumped
+
+
+OneOrMore = (BeforeValidator(_listed), PlainSerializer(_alone), Field(min_length=1))
 
 
 class Setting(Table):
@@ -126,13 +105,17 @@ class Setting(Table):
     stream: StreamSpec = StreamSpec()
     model: ModelSpec = MlpSpec()
     learner: LearnerSpec = GemSpec()
-    signal: SignalSpec = NoSignalSpec()
+    signal: Annotated[list[SignalSpec], *OneOrMore] = [NoSignalSpec()]
     policy: Policy = Policy()
-    pool: PoolSpec = PatchesSpec()
+    pool: Annotated[list[PoolSpec], *OneOrMore] = [PatchesSpec()]
     evaluation: EvaluationSpec = EvaluationSpec()
-    schedule: Schedule | None = None  # many epochs a task; None: a single pass, or stream.epochs of them
-    semi: SemiSpec | None = None  # one task with few labels
-    omitted_defaults: ClassVar[tuple[str, ...]] = ("schedule", "semi")
+    schedule: ScheduleSpec = ConstantSpec()
+    omitted_defaults: ClassVar[tuple[str, ...]] = ("schedule",)
+
+    @property
+    def signals(self) -> list[SignalSpec]:
+        """Signals that do something."""
+        return [signal for signal in self.signal if not isinstance(signal, NoSignalSpec)]
 
     @property
     def masked(self) -> bool:
@@ -140,126 +123,27 @@ class Setting(Table):
         choice = self.model.heads
         return choice == "masked" or (choice == "auto" and self.stream.scenario == "split")
 
-    @model_validator(mode="after")
-    def _tau_per_sample_pairs_images(self) -> "Setting":
-        if isinstance(self.signal, PredictedSpec) and self.signal.tau == "per_sample":
-            samples = self.stream.samples
-            short = samples == "all" or round(self.stream.ratio * samples) % self.stream.batch != 0
-            if self.policy.batch != self.stream.batch or (short and self.semi is None):
-                whole = ", and stream.samples to a multiple of it" if self.semi is None else ""
-                raise ValueError(
-                    "signal.tau = 'per_sample' pairs labelled and unlabelled images: "
-                    f"set policy.batch equal to stream.batch{whole}"
-                )
-        return self
+    @property
+    def one_task(self) -> StepsSpec | None:
+        """The course of semi-supervised learning in the usual sense, which is measured by its error."""
+        return self.schedule if isinstance(self.schedule, StepsSpec) and self.stream.tasks == 1 else None
 
-    @model_validator(mode="after")
-    def _signals_can_work(self) -> "Setting":
-        if isinstance(self.signal, PredictedSpec) and self.signal.objective in META and self.semi is None:
-            raise ValueError("signal.objective = 'meta' is for few labels: add a [semi], or set it to 'fitness'")
-        known = isinstance(self.pool, HeldOutSpec) and self.semi is None
-        if isinstance(self.signal, TrueLabelsSpec) and not known:
-            raise ValueError(
-                "the signal 'true-labels' needs images of a stream whose labels are known: set pool.name=held-out"
-            )
-        problem = _teacher_cannot(self, self.signal) if isinstance(self.signal, PseudoLabelsSpec) else None
-        if problem is not None:
-            raise ValueError(problem)
-        if isinstance(self.signal, ContrastiveSpec) and self.policy.batch < 2:
-            raise ValueError("the signal 'contrastive' tells images apart: set policy.batch to 2 or more")
-        if isinstance(self.signal, DistilSpec) and self.policy.batchnorm == "frozen":
-            raise ValueError(
-                "the signal 'distil' compares passes with statistics of the unlabelled batch: set policy.batchnorm to "
-                "'separate'"
-            )
-        return self
+    @property
+    def plateau(self) -> PlateauSpec | None:
+        """The schedule, where validation decides how long a task trains."""
+        return self.schedule if isinstance(self.schedule, PlateauSpec) else None
 
-    @model_validator(mode="after")
-    def _schedule_fits(self) -> "Setting":
-        problem = _without_schedule(self) if self.schedule is None else _with_schedule(self)
-        if problem is not None:
-            raise ValueError(problem)
-        return self
-
-
-def _teacher_cannot(setting: Setting, signal: PseudoLabelsSpec) -> str | None:
-    """What a network that labels images lacks here, in a sentence."""
-    single = setting.schedule is None and setting.semi is None
-    if signal.protected and not (single and isinstance(setting.learner, GemSpec | DclSpec)):
-        return "signal.protected needs the memories of 'gem' or 'dcl' in a single pass: leave it out"
-    if signal.outputs == "seen" and not (single and setting.masked):
-        return "signal.outputs = 'seen' chooses among the heads of all tasks: set model.heads=masked, or leave it out"
-    return None
-
-
-def _without_schedule(setting: Setting) -> str | None:
-    """What only works in many epochs a task, in a sentence."""
-    learner = setting.learner
-    if learner.name in FEW_LABELS and setting.semi is None:
-        return f"the learner {learner.name!r} learns one task from few labels: add a [semi], as in semi.labels=100"
-    if learner.name in SCHEDULED:
-        return f"the learner {learner.name!r} trains many epochs a task: add a [schedule], as in schedule.epochs=200"
-    if setting.stream.class_order == "seeded":
-        return "stream.class_order = 'seeded' belongs to a [schedule]: add one, or set it to 'shuffled'"
-    if (getattr(learner, "momentum", 0) or getattr(learner, "decay", 0)) and setting.semi is None:
-        return "learner.momentum and learner.decay belong to a [schedule] or [semi]: leave them out"
-    return None
-
-
-def _with_schedule(setting: Setting) -> str | None:
-    """What does not work there."""
-    stream, signal = setting.stream, setting.signal
-    problems = {
-        "a [schedule] has many tasks and [semi] has one: leave one of them out": (
-            setting.semi is not None or setting.learner.name in FEW_LABELS
-        ),
-        "a [schedule] splits the classes in each seed's own order: set stream.scenario=split and "
-        "stream.class_order=seeded": (stream.scenario, stream.class_order) != ("split", "seeded"),
-        "a [schedule] has epochs of its own: set schedule.epochs and leave stream.epochs out": stream.epochs != 1,
-        "a [schedule] shows all images as they are: leave stream.samples, stream.ratio and stream.augment out": (
-            (stream.samples, stream.ratio, stream.augment) != ("all", 1.0, [])
-        ),
-        "a [schedule] tests on all images, with the weights of the best epoch: leave [evaluation] out": (
-            setting.evaluation != EvaluationSpec()
-        ),
-        "a [schedule] shows all images, and the pool 'held-out' is those that are not shown: choose another pool": (
-            isinstance(setting.pool, HeldOutSpec)
-        ),
-        "in a [schedule] signals join the labelled gradient: set policy.update=joint": setting.policy.update != "joint",
-        "signal.optimizer = 'adam' cannot start anew seed by seed, as a [schedule] asks: set signal.optimizer=sgd": (
-            isinstance(signal, PredictedSpec) and signal.optimizer == "adam"
-        ),
-    }
-    found = next((sentence for sentence, applies in problems.items() if applies), None)
-    return found or (_own_networks(setting) if setting.learner.name in OWN_NETWORKS else None)
-
-
-def _own_networks(setting: Setting) -> str | None:
-    """What does not work with modules of each task."""
-    model, learner, signal, policy = setting.model, setting.learner, setting.signal, setting.policy
-    pairs = isinstance(learner, AclSpec) and learner.private_input == "labelled" and signal.name != "none"
-    elsewhere = ("distil",) if isinstance(learner, AclSpec) else ("distil", "one-hot", "soft")
-    parts = ("alexnet-like", "slim-resnet18") if isinstance(learner, AclSpec) else ("alexnet-like",)
-    made_of = model.name in parts and (model.heads, model.weights, model.perturbation) == ("auto", "", 0)
-    problems = {
-        f"the learner {learner.name!r} makes its networks of model.name = {' or '.join(map(repr, parts))}: set that, "
-        "and leave model.heads, model.weights and model.perturbation out": not made_of,
-        f"the signal {signal.name!r} needs one network with the heads of all tasks, which {learner.name!r} has not: "
-        "choose another": signal.name in elsewhere,
-        "policy.project = false would let signals change what the gates of 'hat' protect: leave it out": (
-            isinstance(learner, HatSpec) and not policy.project
-        ),
-        "learner.private_input = 'labelled' pairs labelled and unlabelled images: set policy.batch equal to "
-        "stream.batch": pairs and policy.batch != setting.stream.batch,
-    }
-    return next((sentence for sentence, applies in problems.items() if applies), None)
+    def pool_of(self, signal: SignalSpec) -> int:
+        """Which of the row's pools a signal takes."""
+        names = [pool.name for pool in self.pool]
+        return names.index(signal.pool) if signal.pool else 0
 
 
 def describe(setting: Setting) -> str:
-    """A label for a setting: learner, signal, and what is evaluated where that is not the weights themselves."""
+    """A label for a setting: learner, signals, and what is evaluated where that is not the weights themselves."""
     averaged = "averaged weights" if setting.evaluation.average > 1 else ""
-    parts = (learners.WORDS[setting.learner.name], words.describe(setting.signal), averaged)
-    return " + ".join(filter(None, parts))
+    signals = [SIGNALS[signal.name].describe(signal) for signal in setting.signals]
+    return " + ".join(filter(None, (LEARNERS[setting.learner.name].describe(setting.learner), *signals, averaged)))
 
 
 class Row(Table):
@@ -285,7 +169,9 @@ class Spec(Table):
             most, times = Counter(values).most_common(1)[0]
             if times > 1:
                 raise ValueError(f"{what} {most!r} appears {times} times; each may appear once")
-        for table in ("schedule", "semi"):
-            if len({getattr(row.setting, table) is None for row in self.rows}) > 1:
-                raise ValueError(f"some rows have a [{table}] and others have none; give it to all, or run them apart")
+        if len({row.setting.one_task for row in self.rows}) > 1:
+            raise ValueError(
+                "some rows learn one task by schedule.name = 'steps' and others do not: their measures differ; "
+                "run them apart"
+            )
         return self

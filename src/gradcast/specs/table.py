@@ -30,7 +30,7 @@ class Table(BaseModel):
     @model_serializer(mode="wrap")
     def _said(self, handler: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
         said = handler(self)
-        for key in self.omitted_defaults:
+        for key in {key for own in type(self).__mro__ for key in getattr(own, "omitted_defaults", ())}:
             if getattr(self, key) == type(self).model_fields[key].default:
                 said.pop(key, None)
         return said

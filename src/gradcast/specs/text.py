@@ -12,11 +12,9 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from gradcast.epochs.schedule import Schedule
 from gradcast.errors import GradcastError
-from gradcast.semi.table import SemiSpec
-from gradcast.specs.spec import CHOICES, LONGEST_NAME, Row, Setting, Spec, describe
-from gradcast.specs.table import Table
+from gradcast.specs.compatibility import contradiction
+from gradcast.specs.spec import CHOICES, LONGEST_NAME, SEVERAL, Row, Setting, Spec, describe
 
 Raw = dict[str, Any]
 DEFAULT_NAMES = {"model": "mlp", "learner": "gem", "signal": "none", "pool": "patches"}
@@ -59,8 +57,11 @@ def load(name: str, settings: Iterable[str] = ()) -> Spec:
 def _check_places(raw: Raw, file: str) -> None:
     """A file may come from anybody: the places it names are absolute or within the folders where data are looked up."""
     for owner in (raw, *_rows(raw)):
-        for table, key in PLACES:
-            place = owner[table].get(key) if isinstance(owner.get(table), dict) else None
+        named = [
+            (table, key, own) for table, key in PLACES for own in _several(owner.get(table)) if isinstance(own, dict)
+        ]
+        for table, key, own in named:
+            place = own.get(key)
             if isinstance(place, str) and ".." in Path(place).parts:
                 raise GradcastError(
                     f"{table}.{key} = {place!r} in {file} climbs out of its folder; write the whole path, or give it "
@@ -75,13 +76,18 @@ def parse(raw: Mapping[str, Any]) -> Spec:
             raise GradcastError(f"unknown key {key!r}{nearest(key, [*HEADER, *TABLES, 'row'])}")
     rows = _rows(raw) or [{"name": "run"}]
     common = _merge({table: {"name": name} for table, name in DEFAULT_NAMES.items()}, _tables(raw))
-    try:
-        Setting.model_validate(common)  # a mistake there belongs to no row
-    except ValidationError as error:
-        raise GradcastError(_explain(_first(error))) from None
+    validated(common)  # a mistake there belongs to no row
     parsed = [_row(row, index, common) for index, row in enumerate(rows)]
     try:
         return Spec.model_validate({key: raw[key] for key in HEADER if key in raw} | {"rows": parsed})
+    except ValidationError as error:
+        raise GradcastError(_explain(_first(error))) from None
+
+
+def validated(tables: Raw) -> Setting:
+    """A setting from its tables."""
+    try:
+        return Setting.model_validate(tables)
     except ValidationError as error:
         raise GradcastError(_explain(_first(error))) from None
 
@@ -90,21 +96,38 @@ def dump(spec: Spec) -> str:
     """TOML that parses back to the same specification: the first row's tables, then what differs in the others."""
     lines = [f"{key} = {_value(getattr(spec, key))}" for key in HEADER]
     first = spec.rows[0].setting
-    for table, content in first.model_dump().items():
-        lines += ["", f"[{table}]", *(f"{key} = {_value(value)}" for key, value in content.items())]
+    said = first.model_dump()
+    for table, content in said.items():
+        for own in _several(content):
+            heading = f"[[{table}]]" if isinstance(content, list) else f"[{table}]"
+            lines += ["", heading, *(f"{key} = {_value(value)}" for key, value in own.items())]
     for row in spec.rows:
         lines += ["", "[[row]]", f"name = {_value(row.name)}", f"label = {_value(row.label)}"]
         for table, content in row.setting.model_dump().items():
-            common, own = dict(getattr(first, table)), dict(getattr(row.setting, table))
-            renamed = own.get("name") != common.get("name")
-            changed = [key for key in own if (renamed and key in content) or own[key] != common.get(key, own[key])]
-            lines += [f"{table}.{key} = {_value(own[key])}" for key in changed]
+            lines += _differences(table, content, first, row.setting)
     return "\n".join(lines) + "\n"
+
+
+def _differences(table: str, content: Any, first: Setting, setting: Setting) -> list[str]:
+    """What a row says of a table that the first row says otherwise."""
+    before, now = getattr(first, table), getattr(setting, table)
+    if table in SEVERAL and (len(before) > 1 or len(now) > 1):
+        return [] if before == now else [f"{table} = {_value(_several(content))}"]
+    common, own = (dict(each[0] if table in SEVERAL else each) for each in (before, now))
+    renamed = own.get("name") != common.get("name")
+    content = content[0] if isinstance(content, list) else content
+    changed = [key for key in own if (renamed and key in content) or own[key] != common.get(key, own[key])]
+    return [f"{table}.{key} = {_value(own[key])}" for key in changed]
+
+
+def _several(content: Any) -> list[Any]:
+    """A table, or the tables of a list."""
+    return content if isinstance(content, list) else [content]
 
 
 def override(spec: Spec, change: Raw) -> Spec:
     """The same specification with some keys of some tables changed in every row."""
-    settings = [Setting.model_validate(_merge(row.setting.model_dump(), change)) for row in spec.rows]
+    settings = [validated(_merge(row.setting.model_dump(), change)) for row in spec.rows]
     rows = [row.model_copy(update={"setting": own}) for row, own in zip(spec.rows, settings, strict=True)]
     return spec.model_copy(update={"rows": rows})
 
@@ -116,6 +139,9 @@ def _row(raw: Raw, index: int, common: Raw) -> Row:
     name = raw.get("name", f"row-{index}")
     try:
         setting = Setting.model_validate(_merge(common, _tables(raw)))
+        problem = contradiction(setting)
+        if problem is not None:
+            raise GradcastError(f"row {name!r}: {problem}" if len(raw) > 1 or index else problem)
         return Row(name=name, label=raw.get("label", describe(setting)), setting=setting)
     except ValidationError as error:
         raise GradcastError(f"row {name!r}: {_explain(_first(error))}") from None
@@ -131,7 +157,8 @@ def _rows(raw: Mapping[str, Any]) -> list[Raw]:
 def _tables(raw: Mapping[str, Any]) -> Raw:
     found = {key: raw[key] for key in TABLES if key in raw}
     for key, value in found.items():
-        if not isinstance(value, dict):
+        listed = key in SEVERAL and isinstance(value, list) and value and all(isinstance(own, dict) for own in value)
+        if not isinstance(value, dict) and not listed:
             raise GradcastError(f"{key!r} must be a table; write [{key}] or {key}.KEY = VALUE")
     return found
 
@@ -139,18 +166,43 @@ def _tables(raw: Mapping[str, Any]) -> Raw:
 def _merge(base: Raw, change: Raw) -> Raw:
     """Tables of ``base`` with the keys of ``change``; a new name keeps what the newly named choice also has.
 
-    Signals share words that mean different things in each; only the length alpha is the same in all.
+    Signals share words that mean different things in each; only the length alpha is the same in all. Schedules share
+    none.
     """
-    merged = {table: dict(content) for table, content in base.items()}
+    merged = {table: content if isinstance(content, list) else dict(content) for table, content in base.items()}
     for table, content in change.items():
         inherited = merged.get(table, {})
+        if isinstance(content, list):
+            merged[table] = content
+            continue
+        if isinstance(inherited, list):
+            merged[table] = _merge_several(table, inherited, content)
+            continue
         renamed = CHOICES.get(table, {}).get(str(content["name"])) if "name" in content else None
         if renamed is not None:
             another = inherited.get("name") != content["name"]
-            kept = renamed.model_fields.keys() & ({"alpha"} if table == "signal" and another else inherited.keys())
+            common = (
+                {"signal": {"alpha"}, "schedule": set[str]()}.get(table, inherited.keys())
+                if another
+                else inherited.keys()
+            )
+            kept = renamed.model_fields.keys() & common
             inherited = {key: value for key, value in inherited.items() if key in kept}
         merged[table] = inherited | content
     return merged
+
+
+def _merge_several(table: str, inherited: list[Raw], content: Raw) -> Any:
+    """Keys for several tables at once: every one that knows them takes them; another name takes the place of all."""
+    if "name" in content:
+        return content
+    known = [_fields(table, str(own.get("name"))) for own in inherited]
+    for key in content:
+        if not any(key in fields for fields in known):
+            return [own | content for own in inherited]  # validation names the unknown key
+    return [
+        own | {k: v for k, v in content.items() if k in fields} for own, fields in zip(inherited, known, strict=True)
+    ]
 
 
 def assign(raw: Raw, setting: str) -> Raw:
@@ -200,6 +252,8 @@ def _first(error: ValidationError) -> ErrorDetails:
 def _explain(error: ErrorDetails) -> str:
     """One sentence for one validation error."""
     location = [str(part) for part in error["loc"]]
+    if len(location) > 1 and location[0] in SEVERAL and location[1].isdigit():
+        location.pop(1)
     chosen = (
         location.pop(1)
         if len(location) > 1 and location[0] in CHOICES and location[1] in CHOICES[location[0]]
@@ -225,11 +279,9 @@ def _explain(error: ErrorDetails) -> str:
 
 
 def _fields(table: str, chosen: str | None) -> list[str]:
-    if chosen is not None:
+    if chosen in CHOICES.get(table, {}):
         return list(CHOICES[table][chosen].model_fields)
-    optional: dict[str, type[Table]] = {"schedule": Schedule, "semi": SemiSpec}
-    model = optional.get(table, Setting.model_fields[table].annotation)
-    return list(getattr(model, "model_fields", {}))
+    return list(getattr(Setting.model_fields[table].annotation, "model_fields", {}))
 
 
 def nearest(word: str, known: Iterable[str], prefix: str = "") -> str:

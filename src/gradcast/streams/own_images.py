@@ -37,7 +37,9 @@ class OwnImages:
         if self.count < 1:
             remedy = "stream.labels" if self.by_task else "stream.samples or stream.ratio"
             seen = "all have a label" if self.by_task else "the stream shows all of them"
-            raise GradcastError(f"the pool {which!r} has no image of task {left.index(self.count)}: {seen}; lower {remedy}")
+            raise GradcastError(
+                f"the pool {which!r} has no image of task {left.index(self.count)}: {seen}; lower {remedy}"
+            )
         self._pool: tuple[int, Pool] | None = None  # of the task at hand
         self._places: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # each seed's own, and their labels
 

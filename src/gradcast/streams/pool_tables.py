@@ -6,6 +6,7 @@ from pydantic import Field, model_validator
 
 from gradcast.specs.table import Place, Positive, Share, Table
 from gradcast.streams.augment import AugmentationName
+from gradcast.streams.own_images import OwnPoolName
 from gradcast.streams.pool import TransformName
 
 PoolName = Literal[
@@ -50,17 +51,17 @@ class DatasetPoolSpec(PoolTable):
     name: PoolName
 
 
-class HeldOutSpec(PoolTable):
-    """Training images of the task at hand that ``stream.samples`` and ``stream.ratio`` leave out."""
+class OwnPoolSpec(PoolTable):
+    """The task's own images: those without a label (``stream.labels``), or those that the stream does not show."""
 
-    name: Literal["held-out"]
+    name: OwnPoolName
 
     @model_validator(mode="after")
-    def _as_they_are(self) -> "HeldOutSpec":
+    def _as_they_are(self) -> "OwnPoolSpec":
         if self.transform != "plain" or self.ratio != 1:
             raise ValueError(
-                "the pool 'held-out' is the stream's own images: leave pool.transform and pool.ratio out, and set "
-                "stream.ratio"
+                f"the pool {self.name!r} is the stream's own images: leave pool.transform and pool.ratio out, and set "
+                "stream.labels or stream.ratio"
             )
         return self
 
@@ -72,7 +73,7 @@ class CallersPoolSpec(PoolTable):
 
 
 PoolSpec = Annotated[
-    PatchesSpec | BlankSpec | FolderSpec | DatasetPoolSpec | HeldOutSpec | CallersPoolSpec, Field(discriminator="name")
+    PatchesSpec | BlankSpec | FolderSpec | DatasetPoolSpec | OwnPoolSpec | CallersPoolSpec, Field(discriminator="name")
 ]
 POOLS: dict[str, type[Table]] = {
     "patches": PatchesSpec,
@@ -80,6 +81,6 @@ POOLS: dict[str, type[Table]] = {
     "pixels": BlankSpec,
     "folder": FolderSpec,
     **dict.fromkeys(get_args(PoolName), DatasetPoolSpec),
-    "held-out": HeldOutSpec,
+    **dict.fromkeys(get_args(OwnPoolName), OwnPoolSpec),
     "python": CallersPoolSpec,
 }

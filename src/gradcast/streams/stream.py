@@ -113,7 +113,7 @@ class Stream:
             "classes_per_task": self.width,
             "labelled_images": [self.count(task) for task in numbers],
             **few,
-            "test_images": [len(task.test) for task in self.tasks],
+            **({} if self.own_tasks is not None else {"test_images": [len(task.test) for task in self.tasks]}),
             "mean": list(self.scale.mean),
             "std": list(self.scale.std),
             **self.facts,

@@ -56,6 +56,18 @@ class TaskData:
             self._check(task)
         self._made: dict[int, tuple[Portion, Portion]] = {}
 
+    def describe(self) -> dict[str, object]:
+        """What was made of the source, to be stored with a run."""
+        found, tasks = self.stream.describe(), range(self.tasks)
+        if not self.validation_share:
+            return found
+        return found | {
+            "labelled_images": [self.count(task) for task in tasks],
+            "validation_images": self.held(0)
+            if len({self.held(t) for t in tasks}) == 1
+            else [self.held(t) for t in tasks],
+        }
+
     def held(self, task: int) -> int:
         """Labelled images of the task that are set aside."""
         return int(self.validation_share * self.stream.count(task))

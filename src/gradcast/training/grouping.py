@@ -6,18 +6,19 @@ import torch
 from torch import Tensor, nn
 
 from gradcast.devices import Place, free_memory
-from gradcast.epochs.curriculum import Tasks
-from gradcast.epochs.loop import AT_ONCE
 from gradcast.errors import GradcastError, message_of
-from gradcast.learners.registry import AclSpec, AgemSpec, DclSpec, ErSpec, GemSpec, JointSpec, LearnerSpec
-from gradcast.signals.registry import ContrastiveSpec, views
+from gradcast.learners.entries import LearnerEntry
+from gradcast.learners.registry import LEARNERS
+from gradcast.signals.registry import SIGNALS
 from gradcast.specs import build
 from gradcast.specs.spec import Setting
+from gradcast.streams.stream import Stream
+from gradcast.training.plateau import AT_ONCE
 
 SHARE = 0.75  # of the free memory; the rest is for temporaries, the library's workspaces and other people
 
 
-def together(setting: Setting, stream: Tasks, seeds: Sequence[int], place: Place) -> list[list[int]]:
+def together(setting: Setting, stream: Stream, seeds: Sequence[int], place: Place) -> list[list[int]]:
     """Seeds in groups of nearly equal size, each of which fits into memory at once."""
     need = replica_bytes(setting, stream, place)
     most = max(1, int(SHARE * free_memory(place.device)) // need)
@@ -25,45 +26,35 @@ def together(setting: Setting, stream: Tasks, seeds: Sequence[int], place: Place
     return [list(seeds[len(seeds) * i // count : len(seeds) * (i + 1) // count]) for i in range(count)]
 
 
-def replica_bytes(setting: Setting, stream: Tasks, place: Place) -> int:
+def replica_bytes(setting: Setting, stream: Stream, place: Place) -> int:
     """What one replica takes in the last task's steps, where the memories of all earlier tasks pass at once."""
-    made = build.module(setting, stream)
+    made = build.network(setting, stream)
     weights = sum(parameter.numel() for parameter in made.parameters())
     kept = getattr(setting.learner, "memory", 0)
-    recalled, constraints = recalled_images(setting.learner, len(stream.tasks) - 1, setting.stream.batch)
+    recalled, constraints = recalled_images(setting, len(stream.tasks) - 1)
     wide, inner = torch.finfo(place.dtype).bits // 8, torch.finfo(place.inner or place.dtype).bits // 8
     pixels = stream.shape[0] * stream.shape[1] * stream.shape[2]
-    unlabelled = views(setting.signal).count * setting.policy.batch
+    unlabelled = sum(build.views(signal).count for signal in setting.signals) * setting.policy.batch
     images = recalled + setting.stream.batch + unlabelled
     copies = 8  # of the weights: gradients, what optimizers and signals keep
-    if setting.semi is not None:
+    if setting.schedule.name == "steps":
         images, copies = 2 * images, copies + 6  # views; velocity, a teacher, weights beside the model's
-    if setting.schedule is not None:
+    if setting.plateau is not None:
         images = max(images, AT_ONCE[place.device.type] // 2)  # an evaluation holds a few layers, no more
         copies += 4 + len(stream.tasks)  # the best epoch, the task's beginning, modules of every task
     numbers = activation_numbers(made, stream.shape, patches=place.device.type == "cuda")
     activations = 5 * images * numbers * inner // 4  # and the gradient under way
-    if isinstance(setting.signal, ContrastiveSpec):
+    if any("pairs" in SIGNALS[signal.name].traits for signal in setting.signals):
         activations += 5 * unlabelled**2 * wide  # similarities of all views
     rows = (constraints + 2) * weights * (2 * wide + 8)  # memory gradients, together and in float64 for the projection
     return 2 * len(stream.tasks) * kept * pixels * wide + activations + rows + copies * weights * wide
 
 
-def recalled_images(learner: LearnerSpec, past: int, batch: int) -> tuple[int, int]:
+def recalled_images(setting: Setting, past: int) -> tuple[int, int]:
     """Images of earlier steps that pass in a step after so many tasks, and gradients that are made of them."""
-    match learner:
-        case JointSpec():
-            return past * batch, 0
-        case AclSpec():
-            return batch + 2 * learner.memory, 0  # features come from a second pass
-        case GemSpec() | DclSpec():
-            return past * learner.memory, past
-        case AgemSpec():
-            return min(past * learner.memory, learner.reference), min(past, 1)
-        case ErSpec():
-            return learner.replay, 0
-        case _:
-            return 0, 0
+    entry = LEARNERS[setting.learner.name]
+    assert isinstance(entry, LearnerEntry)
+    return entry.recalled(setting.learner, past, setting.stream.batch)
 
 
 def activation_numbers(network: nn.Module, shape: Sequence[int], *, patches: bool = False) -> int:

@@ -177,9 +177,7 @@ class Loop:
             self._look(turn.task)  # before a validation decides by what is not finite
         metrics |= self.schedule.after(turn, self._test)
         if going is not None:
-            metrics = {
-                name: torch.where(going.to(value.device), value, torch.nan) for name, value in metrics.items()
-            }
+            metrics = {name: torch.where(going.to(value.device), value, torch.nan) for name, value in metrics.items()}
         for observer in observers:
             observer.stepped(count, turn.task, metrics)
 

@@ -12,10 +12,11 @@ from gradcast.devices import to_device
 from gradcast.streams.orders import Epochs
 from gradcast.streams.task_data import Portion, TaskData
 from gradcast.training.average import Average, shown
+from gradcast.training.plateau_rates import RESET_FACTOR
 from gradcast.training.schedule_tables import PlateauSpec
 from gradcast.training.schedules import Test
 from gradcast.training.snapshot import Snapshot
-from gradcast.training.trainer import RESET_FACTOR, Trainer, Turn
+from gradcast.training.trainer import Trainer, Turn
 
 COUNTS = {"hits": "accuracy", "discriminator_hits": "discriminator_accuracy"}  # what a share of images is called
 RESET_EPOCH = 4  # after which a replica that is still at chance starts anew

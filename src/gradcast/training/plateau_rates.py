@@ -1,13 +1,19 @@
 """The learning rate drops where the loss has stopped falling, replica by replica, until it is too small to go on."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from gradcast.devices import to_device
+
+# What happens to a replica that is still at chance in its fifth epoch. fixed: it starts anew. reference: its weights
+# are made anew, but its optimizers hold the old ones until the next drop of the learning rate. never: nothing.
+Reset = Literal["fixed", "reference", "never"]
+
+RESET_FACTOR = 10.0  # by which all its learning rates are divided then
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from gradcast.specs.table import Natural, Positive, Rate, Table, Weight
-from gradcast.training.plateau_rates import PlateauRates
-from gradcast.training.trainer import Reset
+from gradcast.training.plateau_rates import PlateauRates, Reset
 
 TESTS = 20  # a shorter course has so many at least, if the whole one has
 

@@ -120,7 +120,9 @@ class Steps:
     def turns(self, task: int, done: int) -> Iterator[Turn]:
         """One batch after another."""
         for number in range(done, self.spec.steps):
-            rate = torch.full((len(self.data.seeds),), self.lr * self.spec.rate(number + 1), dtype=self.data.place.dtype)
+            rate = torch.full(
+                (len(self.data.seeds),), self.lr * self.spec.rate(number + 1), dtype=self.data.place.dtype
+            )
             lr = to_device(rate, self.data.place.device)
             yield Turn(task, number, 0, number, lr, self.spec.weight(number + 1))
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float
@@ -12,17 +12,15 @@ from gradcast.core import Batch, Feeds, Metrics, TaskImages
 from gradcast.gradients.cross_entropy import cross_entropy
 from gradcast.gradients.sgd import LearningRate, Sgd
 from gradcast.replicas.replicas import Replicas
+from gradcast.results.feature_map import FeatureMap
+from gradcast.streams.task_data import TaskData
 from gradcast.training.capture import fastest
+from gradcast.training.plateau_rates import Reset
 from gradcast.training.snapshot import Snapshot
 from gradcast.training.step import Step
 from gradcast.training.task_modules import TaskModules
 
 Draw = Callable[[], Feeds]  # the next unlabelled batches, if there are any
-# What happens to a replica that is still at chance in its fifth epoch. fixed: it starts anew. reference: its weights
-# are made anew, but its optimizers hold the old ones until the next drop of the learning rate. never: nothing.
-Reset = Literal["fixed", "reference", "never"]
-
-RESET_FACTOR = 10.0  # by which all its learning rates are divided then
 
 
 @dataclass(frozen=True)
@@ -118,6 +116,10 @@ class Trainer(Protocol):
 
     def classify(self, x: Tensor, tasks: Tensor) -> Tensor | None:
         """The learner's own answers for test images; None: the largest logit is the answer."""
+        ...
+
+    def feature_map(self, data: TaskData) -> FeatureMap | None:
+        """What its features look like on test images, where there is something to show."""
         ...
 
 
@@ -228,3 +230,7 @@ class StepTrainer:
     def classify(self, x: Tensor, tasks: Tensor) -> Tensor | None:
         """The learner's own answers."""
         return self.update.learner.classify(self.evaluated, x, tasks)
+
+    def feature_map(self, data: TaskData) -> FeatureMap | None:
+        """Nothing to show."""
+        return None

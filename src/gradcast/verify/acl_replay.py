@@ -8,30 +8,34 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from gradcast.core import Batch, Feeds, Metrics
+from gradcast.devices import Place
+from gradcast.errors import GradcastError
+from gradcast.gradients.gradient_learner import GradientLearner
 from gradcast.learners.acl.acl import Acl
 from gradcast.learners.acl.settings import AclSettings
+from gradcast.replicas.replicas import Replicas
+from gradcast.signals.predicted import Predicted
+from gradcast.signals.pseudo import Attached
+from gradcast.training.capture import Advance
+from gradcast.training.evaluate import OwnTests
+from gradcast.training.loop import Loop
+from gradcast.training.plateau import Plateau, mean_loss
+from gradcast.training.schedule_tables import PlateauSpec
+from gradcast.training.trainer import Draw, Turn
 from gradcast.verify.acl_trace import (
     AclConfig,
     AclTrace,
     Departed,
+    RecordedData,
+    RecordedDraws,
     RecordedJudgeDraws,
-    RecordedLessons,
     RecordedNetworks,
-    RecordedSupply,
 )
-from gradcast.training.capture import Advance
-from gradcast.core import Batch, Metrics, Unlabelled
-from gradcast.devices import Place
-from gradcast.epochs.core import Draw, Moment
-from gradcast.epochs.loop import EpochLoop, mean_loss
-from gradcast.epochs.schedule import Schedule
-from gradcast.errors import GradcastError
-from gradcast.gradients.gradient_learner import GradientLearner
-from gradcast.replicas.replicas import Replicas
-from gradcast.signals.predicted import Predicted
 from gradcast.verify.trace import Arrays, Replay, Worst
 
 CHANCE = 0.22  # training accuracy below which the reference starts anew, however many classes there are
+USED = 2  # the file's word for a pool batch that was drawn and used
 EVALUATION = ("classification", "accuracy", "adversarial", "discriminator_accuracy", "orthogonality", "loss")
 
 
@@ -45,15 +49,15 @@ def replay_acl(path: Path, arrays: Arrays, place: Place) -> Replay:
         networks,
         [0],
         _settings(config),
-        (lambda model: _predicted(trace, model)) if config.predicted else None,
+        (lambda model: [Attached(_predicted(trace, model))]) if config.predicted else None,
         place=place,
-        judging=_schedule(config).plateau(1, config.d_lr),
+        judging=_schedule(config).rates(1, config.d_lr),
         draws=RecordedJudgeDraws(trace),
     )
-    supply = RecordedSupply(trace) if config.predicted else None
-    lessons = RecordedLessons(trace)
-    loop = EpochLoop(lessons, learner, _schedule(config), supply, batch=config.batch, lr=config.e_lr)
-    watch = Watch(trace, learner, networks, lessons, worst)
+    data, draws = RecordedData(trace), RecordedDraws(trace) if config.predicted else None
+    schedule = Plateau(data, learner, _schedule(config), batch=config.batch, lr=config.e_lr)
+    loop = Loop(data, learner, schedule, OwnTests(data, drop_last=False), draws)
+    watch = Watch(trace, learner, networks, data, worst)
     learner.watch = watch
     try:
         loop.run([watch])
@@ -91,8 +95,8 @@ def _settings(config: AclConfig) -> AclSettings:
     )
 
 
-def _schedule(config: AclConfig) -> Schedule:
-    made = Schedule(
+def _schedule(config: AclConfig) -> PlateauSpec:
+    made = PlateauSpec(
         epochs=config.epochs,
         validation_batch=config.valid_batch,
         factor=config.lr_factor,
@@ -131,11 +135,11 @@ class WatchedAcl(Acl):
 
     watch: "Watch"
 
-    def step(self, batch: Batch, draw: Draw, lr: Float[Tensor, " r"], moment: Moment) -> Metrics:
+    def step(self, batch: Batch, draw: Draw, turn: Turn) -> Metrics:
         """As always."""
         renewed = not any(bool(velocity.any()) for velocity in self.sgd.velocity)
-        metrics = super().step(batch, draw, lr, moment)
-        self.watch.stepped_on(batch, moment, rates=(float(lr), float(self.judging.lr)), renewed=renewed)
+        metrics = super().step(batch, draw, turn)
+        self.watch.stepped_on(batch, turn, rates=(float(turn.lr), float(self.judging.lr)), renewed=renewed)
         return metrics
 
 
@@ -143,9 +147,9 @@ class Watch:
     """Compares the learner with the file; what each update says is noted on its way."""
 
     def __init__(
-        self, trace: AclTrace, learner: Acl, networks: RecordedNetworks, lessons: RecordedLessons, worst: Worst
+        self, trace: AclTrace, learner: Acl, networks: RecordedNetworks, data: RecordedData, worst: Worst
     ) -> None:
-        self.trace, self.learner, self.networks, self.lessons, self.worst = trace, learner, networks, lessons, worst
+        self.trace, self.learner, self.networks, self.data, self.worst = trace, learner, networks, data, worst
         self.count = 0  # labelled batches so far
         self.logits: list[Tensor] = []  # of this batch, before each update
         self.updates: list[Metrics] = []  # of this batch
@@ -155,7 +159,7 @@ class Watch:
         step.advance, step.judge = self._updating(step.advance), self._judging(step.judge)
 
     def _updating(self, advance: Advance) -> Advance:
-        def noted(batch: Batch, unlabelled: Unlabelled | None = None) -> Metrics:
+        def noted(batch: Batch, unlabelled: Feeds = ()) -> Metrics:
             self.logits.append(self.learner.model.forward(batch.x, batch.each_task).z[0])
             self.updates.append(dict(advance(batch, unlabelled)))
             return dict(self.updates[-1])
@@ -163,18 +167,18 @@ class Watch:
         return noted
 
     def _judging(self, judge: Advance) -> Advance:
-        def noted(batch: Batch, unlabelled: Unlabelled | None = None) -> Metrics:
+        def noted(batch: Batch, unlabelled: Feeds = ()) -> Metrics:
             self.judged.append(dict(judge(batch, unlabelled)))
             return dict(self.judged[-1])
 
         return noted
 
-    def stepped_on(self, batch: Batch, moment: Moment, *, rates: tuple[float, float], renewed: bool) -> None:
+    def stepped_on(self, batch: Batch, turn: Turn, *, rates: tuple[float, float], renewed: bool) -> None:
         """A labelled batch is done."""
         steps, at, where = self.trace.arrays, self.count, f"step {self.count}"
         if at >= self.trace.steps:
             raise Departed(f"{self.trace.steps} batches, ours goes on")
-        here = (moment.task, moment.epoch, moment.batch)
+        here = (turn.task, turn.epoch, turn.place)
         if here != tuple(int(steps[f"steps/{name}"][at]) for name in ("task", "epoch", "batch")):
             raise Departed(f"task, epoch and batch of {where}, ours has {here}")
         for name, ours in zip(("e_lr", "d_lr", "new_theta_optimizer"), (*rates, float(renewed)), strict=True):
@@ -183,8 +187,9 @@ class Watch:
         key = f"{at:03d}"
         self.worst.add(self._params(), steps.get(f"params/{key}"), f"params after {where}")
         self.worst.add(self._judge(), steps.get(f"discriminator/{key}"), f"discriminator after {where}")
-        if isinstance(self.learner.signal, Predicted):
-            h = torch.cat([each.detach().flatten() for each in _layers(self.learner.signal.learner)])
+        for own in self.learner.training.update.signals:
+            assert isinstance(own.signal, Predicted)
+            h = torch.cat([each.detach().flatten() for each in _layers(own.signal.learner)])
             self.worst.add(h, steps.get(f"learner/{key}"), f"learner after {where}")
         self.count += 1
 
@@ -199,6 +204,10 @@ class Watch:
         ours[:, 3:] /= config.loss_scale
         for column, name in enumerate(names):
             self.worst.add(ours[:, column], self.trace.arrays[f"losses/{key}"][:, column], f"{name} in {where}")
+        if config.predicted:
+            used = torch.tensor([float(update["unlabelled"] > 0) for update in self.updates], dtype=torch.float64)
+            theirs = (self.trace.arrays[f"drawn/{key}"] == USED).astype(np.float64)
+            self.worst.add(used, theirs, f"use of unlabelled images in {where}")
         judged = torch.tensor([float(each["discriminator_loss"]) for each in self.judged], dtype=torch.float64)
         both = config.discriminator_scale * self.trace.arrays[f"discriminator_losses/{key}"].sum(1)
         self.worst.add(judged, both, f"discriminator's loss in {where}")
@@ -230,9 +239,9 @@ class Watch:
             where = f"test of task {task} after task {tasks_done - 1}"
             theta = self.learner.weights_for(task)
             found = mean_loss(
-                self.lessons,
+                self.data,
                 lambda batch, parts, theta=theta: self.learner.loss(batch, parts, theta),  # type: ignore[misc]
-                [self.lessons.test(task)],
+                [self.data.test(task)],
                 self.trace.config.batch,
             )
             self._evaluation(found, recorded, where)

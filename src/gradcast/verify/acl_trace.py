@@ -10,14 +10,14 @@ from jaxtyping import Float
 from pydantic import BaseModel, Field
 from torch import Tensor, nn
 
-from gradcast.learners.acl.settings import PrivateInput
-from gradcast.core import Unlabelled
+from gradcast.core import Feeds, Unlabelled
 from gradcast.devices import Place
-from gradcast.epochs.lessons import Lessons, Part
-from gradcast.epochs.supply import Supply
+from gradcast.learners.acl.settings import PrivateInput
 from gradcast.networks.acl_network import AclNetwork, Head, HeadPerTask, acl_network, linear_acl_network
-from gradcast.signals.policy import Draws, Policy
-from gradcast.streams.scale import Scale
+from gradcast.signals.policy import Policy
+from gradcast.streams.draws import Draws
+from gradcast.streams.stream import Stream, Subset, Task
+from gradcast.streams.task_data import Portion, TaskData
 from gradcast.verify.trace import Arrays
 
 Count = Field(ge=1)
@@ -203,32 +203,32 @@ class RecordedJudgeDraws:
         return torch.from_numpy(self.trace.arrays[f"noise/{batch:03d}"][number : number + 1]).to(like.dtype)
 
 
-class RecordedLessons(Lessons):
+class RecordedData(TaskData):
     """The file's images, in the order in which its batches had them."""
 
     def __init__(self, trace: AclTrace) -> None:
-        self.trace, self.seeds, self.tasks, self.width = trace, [0], trace.config.tasks, trace.config.classes
-        self.scale, self.dtype = Scale(), trace.place.dtype
+        self.trace = trace
+        nothing = Subset(np.zeros((0, *trace.config.input), dtype=np.uint8), *np.zeros((2, 0), dtype=np.int64))
+        tasks = [Task(nothing, nothing)] * trace.config.tasks
+        super().__init__(Stream(tasks, trace.config.input, trace.config.classes, {}), [0], trace.place)
 
-    @property
-    def count(self) -> int:
-        """Training images of every task."""
-        (count,) = {len(self.trace.arrays[f"train_y/{task}"]) for task in range(self.tasks)}
-        return count
+    def count(self, task: int) -> int:
+        """Training images of the task."""
+        return len(self.trace.arrays[f"train_y/{task}"])
 
-    def train(self, task: int) -> Part:
+    def train(self, task: int) -> Portion:
         """Images to train on."""
         return self._recorded("train", task)
 
-    def validation(self, task: int) -> Part:
+    def validation(self, task: int) -> Portion:
         """Images that were set aside."""
         return self._recorded("valid", task)
 
-    def test(self, task: int) -> Part:
+    def test(self, task: int) -> Portion:
         """Test images."""
         return self._recorded("test", task)
 
-    def shuffled(self, task: int, epoch: int) -> Part:
+    def epoch(self, task: int, epoch: int) -> Portion:
         """In this epoch's order."""
         steps = self.trace.arrays
         own = np.flatnonzero((steps["steps/task"] == task) & (steps["steps/epoch"] == epoch))
@@ -237,22 +237,30 @@ class RecordedLessons(Lessons):
         order = np.concatenate([self.trace.arrays[f"rows/{number:03d}"] for number in own])
         return self.train(task).ordered(order[None])
 
-    def _recorded(self, part: str, task: int) -> Part:
+    def _recorded(self, part: str, task: int) -> Portion:
         trace = self.trace
         y = torch.from_numpy(trace.arrays[f"{part}_y/{task}"]).to(trace.place.device)
         index = torch.arange(len(y), device=y.device)
         tasks = torch.from_numpy(trace.arrays[f"{part}_tt/{task}"]).to(y.device)[None] if trace.mixed else None
-        return Part(trace.tensor(f"{part}_x/{task}"), index[None], y[None], task, tasks)
+        return Portion(trace.tensor(f"{part}_x/{task}"), index[None], y[None], task, tasks)
 
 
 class RecordedDraws(Draws):
-    """The pool batch of every update, one after another."""
+    """The pool batch of every update, one after another, used by our rule of when one is."""
 
     def __init__(self, trace: AclTrace) -> None:
-        self.trace, self.step = trace, 0
+        super().__init__([], Policy(start=trace.config.start), [0], by_epoch=True)
+        self.trace = trace
 
-    def next(self, task: int = 0) -> Unlabelled | None:
-        """Whatever was drawn, used or not."""
+    def begin(self, task: int) -> None:
+        """The file's draws go on through all tasks."""
+
+    def next(self, task: int, place: int = 0, going: Tensor | None = None) -> Feeds:
+        """What was drawn for the next update, unless it came too early."""
+        drawn = self._recorded()
+        return () if place < self.policy.start else drawn
+
+    def _recorded(self) -> Feeds:
         batch, update = divmod(self.step, self.trace.config.s_step)
         self.step += 1
         rows = self.trace.arrays[f"pool_rows/{batch:03d}"][update]
@@ -260,17 +268,6 @@ class RecordedDraws(Draws):
         config = self.trace.config
         other = len(rows) != len(self.trace.arrays[f"rows/{batch:03d}"])
         if not len(rows) or (config.private_input == "unlabelled" and other):
-            return None  # the reference uses no batch of another size; our option for it has no such rule
+            return ()  # the reference uses no batch of another size; our option for it has no such rule
         x = self.trace.tensor("pool_x")[torch.from_numpy(rows)]
-        return Unlabelled(x[None], torch.tensor([True], device=x.device), drawing=(0,))
-
-
-class RecordedSupply(Supply):
-    """Our rule of when a batch is used, on the file's draws."""
-
-    def __init__(self, trace: AclTrace) -> None:
-        self.policy = Policy(start=trace.config.start)
-        self.draws = RecordedDraws(trace)
-
-    def begin(self, task: int) -> None:
-        """The file's draws go on through all tasks."""
+        return (Unlabelled(x[None], torch.tensor([True], device=x.device), drawing=(0,)),)

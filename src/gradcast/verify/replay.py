@@ -9,20 +9,23 @@ import torch
 from pydantic import BaseModel, Field, ValidationError
 from torch import Tensor, nn
 
-from gradcast.training.capture import fastest
 from gradcast.core import Batch, Learner, Unlabelled
 from gradcast.devices import choose_place
 from gradcast.errors import GradcastError, message_of
 from gradcast.gradients.gradient_learner import GradientLearner
-from gradcast.replicas.heads import Heads
-from gradcast.learners import Finetune, Gem, dcl
+from gradcast.learners.dcl import dcl
+from gradcast.learners.finetune import Finetune
+from gradcast.learners.gem import Gem
 from gradcast.memories.ring import TaskMemory
 from gradcast.networks import MLP, SlimResNet18
+from gradcast.replicas.heads import Heads
 from gradcast.replicas.replicas import Replicas
-from gradcast.signals import Predicted
+from gradcast.signals.predicted import Predicted
+from gradcast.signals.pseudo import Attached
+from gradcast.training.capture import fastest
 from gradcast.training.step import Step
-from gradcast.verify.trace import Arrays, Replay, Worst, load
 from gradcast.verify.acl_replay import replay_acl
+from gradcast.verify.trace import Arrays, Replay, Worst, load
 
 
 class TraceConfig(BaseModel):
@@ -69,9 +72,10 @@ def _replay(path: Path, arrays: Arrays, config: TraceConfig, device: torch.devic
     projected: list[int] = []
     for index in range(_steps(arrays)):
         key = f"{index:03d}"
-        unlabelled = None
+        unlabelled: tuple[Unlabelled, ...] = ()
         if f"unlabelled/{key}" in arrays:
-            unlabelled = Unlabelled(_images(arrays[f"unlabelled/{key}"], step), torch.tensor([True], device=device))
+            images = _images(arrays[f"unlabelled/{key}"], step)
+            unlabelled = (Unlabelled(images, torch.tensor([True], device=device)),)
         y = torch.from_numpy(arrays[f"y/{key}"]).long().unsqueeze(0).to(device)
         metrics = advance(Batch(_images(arrays[f"x/{key}"], step), y, int(arrays[f"task/{key}"])), unlabelled)
         projected.append(int(metrics["projected"]))
@@ -108,7 +112,7 @@ def _step(arrays: Arrays, config: TraceConfig, signal: Predicted | None, device:
         parameter.data = value.view(parameter.shape)
     heads = Heads(config.classes_per_task, config.tasks, masked="masked" in config.network)
     model = Replicas([network], heads, device=device, dtype=torch.float64)
-    return Step(model, _learner(config), config.lr, signal)
+    return Step(model, _learner(config), config.lr, () if signal is None else (Attached(signal),))
 
 
 def _gradient_learner(arrays: Arrays, config: TraceConfig) -> GradientLearner:

@@ -2,7 +2,7 @@ import torch
 from torch import Tensor
 
 from gradcast.core import Batch
-from gradcast.learners import Gem
+from gradcast.learners.gem import Gem
 from gradcast.memories.ring import TaskMemory
 from gradcast.replicas.passes import first_layer_cache as kept
 from gradcast.replicas.replicas import Replicas

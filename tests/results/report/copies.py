@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from gradcast.results.feature_map import FeatureMap, feature_map, write_feature_map
+from gradcast.results.feature_files import write_feature_map
+from gradcast.results.feature_map import FeatureMap, feature_map
 from gradcast.results.quick import QUICK_LOOK
 from gradcast.runs.directory import RunDirectory
 from tests.trained_runs import few_labels, finished

@@ -7,27 +7,30 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from gradcast.learners.acl.adversary import Adversary, features
-from gradcast.learners.acl.discriminator import Discriminator
-from gradcast.learners.acl.judge_draws import JudgeDraws
-from gradcast.learners.acl.rehearsal import Rehearsal
-from gradcast.learners.acl.settings import AclSettings
-from gradcast.learners.acl.acl_step import AclStep
-from gradcast.memories.by_class import ClassMemory
 from gradcast.core import Batch, Metrics, TaskImages
 from gradcast.devices import Place
 from gradcast.gradients.cross_entropy import cross_entropy
 from gradcast.gradients.sgd import Sgd
-from gradcast.replicas.heads import Heads
+from gradcast.learners.acl.acl_step import AclStep
+from gradcast.learners.acl.adversary import Adversary, features
+from gradcast.learners.acl.discriminator import Discriminator
+from gradcast.learners.acl.features import feature_map_of
+from gradcast.learners.acl.judge_draws import JudgeDraws
+from gradcast.learners.acl.rehearsal import Rehearsal
+from gradcast.learners.acl.settings import AclSettings
+from gradcast.memories.by_class import ClassMemory
 from gradcast.networks.acl_network import AclNetwork
+from gradcast.replicas.heads import Heads
 from gradcast.replicas.replicas import Replicas
+from gradcast.results.feature_map import FeatureMap
 from gradcast.signals.policy import Policy
 from gradcast.signals.pseudo import Attached
-from gradcast.training.plateau_rates import PlateauRates
+from gradcast.streams.task_data import TaskData
+from gradcast.training.plateau_rates import RESET_FACTOR, PlateauRates, Reset
 from gradcast.training.snapshot import Snapshot
 from gradcast.training.step import Step
 from gradcast.training.task_modules import TaskModules, made
-from gradcast.training.trainer import RESET_FACTOR, Draw, Reset, Turn
+from gradcast.training.trainer import Draw, Turn
 
 
 class Acl:
@@ -183,6 +186,10 @@ class Acl:
 
     def classify(self, x: Tensor, tasks: Tensor) -> None:
         """The largest logit is the answer."""
+
+    def feature_map(self, data: TaskData) -> FeatureMap | None:
+        """Shared and private features of test images, for the first seed."""
+        return feature_map_of(self.model, self.weights_for, data)
 
 
 def replicas(network: Callable[[], AclNetwork], seeds: Sequence[int], place: Place, purpose: str = "model") -> Replicas:

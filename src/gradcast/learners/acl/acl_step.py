@@ -8,10 +8,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from gradcast.core import Batch, Feeds, Metrics, Unlabelled
 from gradcast.learners.acl.adversary import Adversary
 from gradcast.learners.acl.judgement import Judgement
 from gradcast.training.capture import fastest
-from gradcast.core import Batch, Feeds, Metrics, Unlabelled
 from gradcast.training.step import Step
 from gradcast.training.trainer import Draw, Turn
 

@@ -7,13 +7,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from gradcast.core import Batch, Labelled, Learner, Metrics, Terms
+from gradcast.gradients.cross_entropy import cross_entropy
+from gradcast.gradients.gradient import Gradient
 from gradcast.learners.acl.discriminator import Discriminator
 from gradcast.learners.acl.losses import orthogonality
 from gradcast.learners.acl.rehearsal import Rehearsal
 from gradcast.learners.acl.settings import AclSettings
-from gradcast.core import Batch, Labelled, Learner, Metrics, Terms
-from gradcast.gradients.cross_entropy import cross_entropy
-from gradcast.gradients.gradient import Gradient
 from gradcast.replicas.replicas import Replicas
 
 
@@ -88,6 +88,6 @@ class Adversary(Learner):
 
 
 def features(model: Replicas, outputs: Float[Tensor, "r b columns"]) -> tuple[Tensor, Tensor]:
-    """PreparedRun and private ones."""
+    """Shared and private ones."""
     zs, zp = outputs[..., model.heads.logits :].chunk(2, dim=-1)
     return zs, zp

@@ -9,9 +9,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import leaky_relu
 
-from gradcast.learners.acl.judge_draws import JudgeDraws, SeededDraws
 from gradcast.gradients.cross_entropy import cross_entropy
 from gradcast.gradients.sgd import LearningRate, Sgd
+from gradcast.learners.acl.judge_draws import JudgeDraws, SeededDraws
 
 FAKE = 0  # the answer for noise; k + 1 is the answer for task k
 

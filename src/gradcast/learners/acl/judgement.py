@@ -7,11 +7,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from gradcast.core import Batch, Feeds, Metrics
+from gradcast.devices import to_device
 from gradcast.learners.acl.adversary import features
 from gradcast.learners.acl.discriminator import Discriminator
 from gradcast.learners.acl.rehearsal import Rehearsal
-from gradcast.core import Batch, Feeds, Metrics
-from gradcast.devices import to_device
 from gradcast.replicas.replicas import Replicas
 from gradcast.training.undo import undoing
 

@@ -7,8 +7,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from gradcast.memories.by_class import ClassMemory
 from gradcast.core import Batch, Replay
+from gradcast.memories.by_class import ClassMemory
 from gradcast.training.task_modules import TaskModules
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from gradcast.results.figures.style import colour, legend, mark, plain, styled
+from gradcast.results.history import HISTORY
 from gradcast.results.result import COURSES, RowResult
-from gradcast.semi.history import HISTORY
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

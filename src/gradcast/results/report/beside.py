@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from gradcast.errors import GradcastError
-from gradcast.results.feature_map import FeatureMap, read_portrait
+from gradcast.results.feature_files import read_feature_map
+from gradcast.results.feature_map import FeatureMap
 from gradcast.runs.directory import RunDirectory, damaged
 from gradcast.runs.jsontext import parse_json
 from gradcast.specs.spec import Row, Spec
@@ -31,7 +32,7 @@ def stream(directory: RunDirectory, row: str) -> str:
 def portrait(directory: RunDirectory, row: str, seed: int) -> tuple[FeatureMap | None, str]:
     """The portrait, and what is wrong with it."""
     try:
-        return read_portrait(directory, row, seed), ""
+        return read_feature_map(directory, row, seed), ""
     except GradcastError as error:
         return None, f"A picture of features is missing: {error}"
 

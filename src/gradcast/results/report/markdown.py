@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gradcast.results.advice import advice
-from gradcast.results.feature_map import read_portrait
+from gradcast.results.feature_files import read_feature_map
 from gradcast.results.figures import accuracy_matrices, signal_courses
 from gradcast.results.figures.feature_maps import feature_panels, said
 from gradcast.results.figures.style import save_png, stamp
@@ -58,7 +58,7 @@ def write_report(directory: RunDirectory, results: Sequence[RowResult]) -> None:
 
 def _features(directory: RunDirectory, results: Sequence[RowResult]) -> list[str]:
     """Words on features and their picture, where rows have two kinds of them."""
-    found = [(own.label, read_portrait(directory, own.name, own.seeds[0])) for own in results]
+    found = [(own.label, read_feature_map(directory, own.name, own.seeds[0])) for own in results]
     seen = [(label, portrait) for label, portrait in found if portrait is not None]
     if not seen:
         return []
@@ -68,7 +68,7 @@ def _features(directory: RunDirectory, results: Sequence[RowResult]) -> list[str
     rows = [[label, said(own, own.shared), said(own, own.private)] for label, own in seen]
     table = _table(["linear probe on test images", "shared features", "private features"], rows)
     picture = "![Features of the first seed on two principal components](features.png)"
-    return ["## PreparedRun and private features", "", *table, "", picture, ""]
+    return ["## Shared and private features", "", *table, "", picture, ""]
 
 
 def _pictures(results: Sequence[RowResult]) -> list[tuple[str, str, "Figure"]]:

@@ -10,13 +10,13 @@ from jaxtyping import Int
 from gradcast.errors import GradcastError
 from gradcast.results import result
 from gradcast.results.feature_map import FeatureMap
+from gradcast.results.history import when_tested
 from gradcast.results.report.beside import environment, follow_links, portrait, stream
 from gradcast.results.report.progress import accuracy_so_far, metrics_so_far, over_seen_tasks
 from gradcast.results.result import COURSES, Courses, RowResult, courses
 from gradcast.results.statistics import correct
 from gradcast.runs.directory import RunDirectory
 from gradcast.runs.step_log import Line
-from gradcast.semi.history import when_tested
 from gradcast.specs.spec import Row, Spec
 
 TABLE = "table.md"  # of gradcast reproduce: lies beside the run directories of its rows
@@ -160,15 +160,15 @@ def _row(directory: RunDirectory, spec: Spec, place: int, row: Row) -> RowState:
         matrices = [accuracy_so_far(own / "accuracy.csv", tasks) for own in places]
         metrics = (metrics_so_far(own / "metrics.jsonl", tasks) for own in places)
         done = [int((~np.isnan(matrix).any(1)).sum()) - 1 for matrix in matrices]
-    semi, curves = row.setting.semi, courses(row.setting, metrics, ("loss", *COURSES))
+    short, curves = row.setting.one_task, courses(row.setting, metrics, ("loss", *COURSES))
     accuracy = np.stack([over_seen_tasks(matrix) for matrix in matrices])
-    if semi is None and not np.isnan(accuracy).all():
+    if short is None and not np.isnan(accuracy).all():
         curves["accuracy"] = accuracy
     text, time, flaw = environment(directory.path / row.name / "env.json") if finished else ("", {}, "")
     drawn, damage = portrait(directory, row.name, spec.seeds[0]) if finished else (None, "")
     unknown = stream(directory, row.name) if finished else ""
     flaw = " ".join(filter(None, (*flaws, flaw, damage, unknown)))
-    tests = None if semi is None else when_tested(semi)
+    tests = None if short is None else when_tested(short)
     return RowState(row.name, row.label, place, finished, done, tasks, curves, text, time, flaw, tests, drawn)
 
 

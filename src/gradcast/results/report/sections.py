@@ -6,13 +6,13 @@ from gradcast.results.figures.curves import Curve, stream_curves
 from gradcast.results.figures.feature_maps import feature_panels, said
 from gradcast.results.figures.matrices import accuracy_matrix, difference, difference_matrix
 from gradcast.results.figures.paired import paired_differences
+from gradcast.results.history import TESTS, UNLABELLED
 from gradcast.results.quick import mark
 from gradcast.results.report import evidence
 from gradcast.results.report.blocks import Block, Fold, Gallery, Picture, Section
 from gradcast.results.report.read import Run
 from gradcast.results.report.words import DIVISOR, SELECTED
 from gradcast.results.result import COURSES
-from gradcast.semi.history import TESTS, UNLABELLED
 
 MEANING = (
     "ACC is the mean accuracy over all tasks at the end of the stream. BWT says what later tasks changed on earlier "
@@ -22,7 +22,7 @@ MEANING = (
 BANDS = "Lines are means over seeds, bands reach from the lowest to the highest seed"
 FEATURES = "Test images of all tasks after the last one, on the first two principal components of their features"
 PROBE = (
-    "The probe is linear, fitted to half of these images and asked about the other half. PreparedRun features should tell "
+    "The probe is linear, fitted to half of these images and asked about the other half. Shared features should tell "
     "it little of the task beyond chance; private ones come from a module of each task and may tell it everything."
 )
 FRAME = "; what the first tenth of the tests showed may lie outside the frame"
@@ -48,7 +48,7 @@ def _over_tasks(run: Run) -> list[Section]:
     return [
         Section("matrices", "Accuracy matrices", _matrices(run)),
         Section("stream", "Over the stream", _curves(run, STREAM)),
-        Section("features", "PreparedRun and private features", _features(run)),
+        Section("features", "Shared and private features", _features(run)),
         Section("signal", "What the signal did", [*_curves(run, COURSES), *_diagnostics(run)]),
     ]
 
@@ -124,7 +124,7 @@ def _features(run: Run) -> list[Block]:
     pictures = [
         Picture(
             f"features-{row.name}",
-            f"Features of {row.label} on two principal components, a colour for each task. PreparedRun ones: "
+            f"Features of {row.label} on two principal components, a colour for each task. Shared ones: "
             f"{said(portrait, portrait.shared)}; private ones: {said(portrait, portrait.private)}.",
             feature_panels([(row.label, portrait)]),
         )

@@ -54,7 +54,7 @@ def facts(run: Run) -> list[str]:
         run.spec.dtype,
     ]
     settings = [row.setting for row in run.spec.rows]
-    pools = {own.pool.name for own in settings if own.signal.name != "none" and own.semi is None}
+    pools = {own.pool[own.pool_of(signal)].name for own in settings for signal in own.signals}
     return [*found, *(f"unlabelled images: {name}" for name in sorted(pools))]
 
 

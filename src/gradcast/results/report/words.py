@@ -71,10 +71,12 @@ def headline(spec: Spec) -> str:
 
 def trained_on(setting: Setting) -> str:
     """Which images, in a few words."""
-    stream, semi = setting.stream, setting.semi
-    if semi is not None:
-        return f"{stream.source} with {semi.labels:,} labels, {semi.steps:,} steps"
-    return f"{stream.tasks} {stream.scenario} tasks of {stream.source}"
+    stream, short = setting.stream, setting.one_task
+    labels = "all" if stream.labels == "all" else f"{stream.labels:,}"
+    if short is not None:
+        return f"{stream.source} with {labels} labels, {short.steps:,} steps"
+    few = "" if stream.labels == "all" else f" with {labels} labels each"
+    return f"{stream.tasks} {stream.scenario} tasks of {stream.source}{few}"
 
 
 def verdicts(results: Sequence[RowResult]) -> list[str]:

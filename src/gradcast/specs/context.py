@@ -1,0 +1,55 @@
+"""What learners and signals are made for: the stream, the seeds, the model and the schedule of a row."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from torch import nn
+
+from gradcast.core import Learner
+from gradcast.devices import Place
+from gradcast.replicas.heads import Heads
+from gradcast.replicas.replicas import Replicas
+from gradcast.signals.policy import Policy
+from gradcast.signals.pseudo import Attached
+from gradcast.streams.scale import Scale
+from gradcast.streams.task_data import TaskData
+from gradcast.training.schedule_tables import ScheduleSpec
+from gradcast.training.task_modules import TaskModules
+
+
+@dataclass(frozen=True)
+class Context:
+    """Given to whatever makes a learner or a signal."""
+
+    seeds: Sequence[int]
+    tasks: int
+    classes: int  # a task
+    batch: int  # labelled images a step
+    lr: float  # the learner's learning rate
+    data: TaskData
+    scale: Scale  # what the network sees of a labelled image
+    model: Replicas
+    network: Callable[[], nn.Module]  # a new network like the model's, out of torch's random numbers
+    another: Callable[[str], Replicas]  # new networks like the model, named by what they are for
+    epoch: Callable[[int], int]  # batches of one pass through a task
+    schedule: ScheduleSpec
+    learner: Learner | None = None  # for signals: the row's
+
+    def modules(self, *, shared: str, purpose: str) -> TaskModules:
+        """Modules of each task: all weights but those whose names begin with ``shared``."""
+        return TaskModules(self.model, self.network, self.seeds, shared=shared, purpose=purpose)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Given to a learner that trains in its own way: what it makes its model, signals and rates of."""
+
+    seeds: Sequence[int]
+    data: TaskData
+    place: Place
+    network: Callable[[], nn.Module]
+    heads: Heads
+    policy: Policy
+    schedule: ScheduleSpec
+    skips: bool  # whether steps that are not finite are undone
+    attach: Callable[[Replicas, Callable[[str], Replicas]], Sequence[Attached]]  # the row's signals, for a model
