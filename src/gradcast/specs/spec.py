@@ -169,7 +169,7 @@ class Spec(Table):
             most, times = Counter(values).most_common(1)[0]
             if times > 1:
                 raise ValueError(f"{what} {most!r} appears {times} times; each may appear once")
-        if len({row.setting.one_task for row in self.rows}) > 1:
+        if len({row.setting.one_task is None for row in self.rows}) > 1:
             raise ValueError(
                 "some rows learn one task by schedule.name = 'steps' and others do not: their measures differ; "
                 "run them apart"
