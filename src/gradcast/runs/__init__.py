@@ -1,0 +1,1 @@
+"""Runs: a specification trained into a directory that can be resumed."""

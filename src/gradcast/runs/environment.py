@@ -1,0 +1,49 @@
+"""Where a run happened: versions, machine, commit. Recorded beside every result."""
+
+import platform
+import subprocess
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import torch
+
+PACKAGES = ("gradcast", "torch", "numpy", "scipy", "scikit-learn", "pillow", "pydantic")
+
+
+def describe(device: torch.device) -> dict[str, object]:
+    """Facts that may explain a difference between two runs."""
+    return {
+        "versions": {"python": platform.python_version()} | {name: _version(name) for name in PACKAGES},
+        "commit": _commit(),
+        "platform": platform.platform(),
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else str(device),
+        "threads": torch.get_num_threads(),
+    }
+
+
+@cache
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _commit() -> str | None:
+    """The source tree's commit, when the package runs from its own checkout."""
+    package = Path(__file__).resolve().parent.parent
+    top = _git(package, "rev-parse", "--show-toplevel")
+    if top is None or Path(top).resolve() / "src" / "gradcast" != package:
+        return None
+    return _git(package, "describe", "--always", "--dirty", "--abbrev=12")
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=True, timeout=10
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
