@@ -1,3 +1,5 @@
+import copy
+
 import pytest
 import torch
 from torch import Tensor
@@ -82,3 +84,14 @@ def test_a_rate_along_a_tensor() -> None:
     weight = torch.ones(3, 2)
     descend(weight, torch.ones(3, 2), torch.tensor([0.25, 0.0, 0.5]))
     assert weight.tolist() == [[0.75, 0.75], [1.0, 1.0], [0.5, 0.5]]
+
+
+def test_its_state_goes_to_another_one() -> None:
+    weights, first, second = tensors(100), Sgd(momentum=0.9), Sgd(momentum=0.9)
+    first.step(weights, tensors(0), 0.1)
+    first.lose(torch.tensor([True, False, False]))
+    second.load_state_dict(copy.deepcopy(first.state_dict()))
+    other = [weight.clone() for weight in weights]
+    first.step(weights, tensors(1), 0.1)
+    second.step(other, tensors(1), 0.1)
+    assert all(torch.equal(one, two) for one, two in zip(weights, other, strict=True))

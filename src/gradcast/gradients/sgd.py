@@ -1,7 +1,7 @@
 """SGD for replicas: each may have its own learning rate, and start anew when the others do not."""
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Bool, Float
@@ -45,6 +45,14 @@ class Sgd:
             if self.momentum:
                 direction = self.velocity[index].mul_(self.momentum).add_(direction)
             descend(weight, direction, rate)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What changes while training, as torch's optimizers give it."""
+        return {"velocity": list(self.velocity), "astray": self.astray}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from there; the tensors are taken over, not copied."""
+        self.velocity, self.astray = list(state["velocity"]), state["astray"]
 
     def renew(self, which: Bool[Tensor, " r"] | None = None) -> None:
         """A new optimizer for these replicas, or for all: no velocity, and the weights as they are now."""

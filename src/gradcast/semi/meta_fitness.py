@@ -29,7 +29,7 @@ class MetaFitness(Part):
 
     def state(self) -> dict[str, Tensor]:
         """The weights of h."""
-        return {f"learner.{name}": value for name, value in self.learner.state_dict().items()}
+        return {f"learner.{name}": weight.detach() for name, weight in self.learner.named_parameters()}
 
     def watch(self, moment: Moment) -> Metrics:
         """One step of h; ``gain`` is what its predictions take from the labelled loss, to first order."""

@@ -6,7 +6,15 @@ from typing import Annotated, ClassVar, Literal, get_args
 from pydantic import Field, model_validator
 
 from gradcast.core import Learner, Signal
-from gradcast.gradients.gradient_learner import Activation, GradientLearner, Objective, OptimizerName
+from gradcast.gradients.gradient_learner import (
+    ALPHA,
+    HIDDEN,
+    LOSS_SCALE,
+    Activation,
+    GradientLearner,
+    Objective,
+    OptimizerName,
+)
 from gradcast.gradients.length import Length, Tau
 from gradcast.learners.gem import Gem
 from gradcast.randomness import seeded, torch_generator
@@ -42,9 +50,9 @@ class PredictedSpec(Table):
     """Predicted gradients; see ``GradientLearner`` for the meaning of each."""
 
     name: Literal["predicted"]
-    hidden: list[Positive] = [64, 16]
-    alpha: Weight = 0.001
-    loss_scale: Weight = 0.3
+    hidden: list[Positive] = list(HIDDEN)
+    alpha: Weight = ALPHA
+    loss_scale: Weight = LOSS_SCALE
     objective: Objective | Meta = "fitness"  # meta: the labelled loss after a step of the model, for few labels
     tau: Tau = "batch"
     optimizer: OptimizerName = "sgd"
