@@ -41,6 +41,7 @@ class Curriculum:
             "validation_images": held,
             "mean": list(self.scale.mean),
             "std": list(self.scale.std),
+            "classes": list(self.source.classes),
             "class_order": f"numpy.random.RandomState(seed).permutation({len(self.source.classes)})",
         }
 

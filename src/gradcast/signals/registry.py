@@ -10,12 +10,12 @@ from gradcast.gradients.gradient_learner import (
     ALPHA,
     HIDDEN,
     LOSS_SCALE,
-    Activation,
     GradientLearner,
     Objective,
     OptimizerName,
 )
 from gradcast.gradients.length import Length, Tau
+from gradcast.gradients.stacked_linear import Activation
 from gradcast.learners.gem import Gem
 from gradcast.randomness import seeded, torch_generator
 from gradcast.replicas.replicas import Replicas

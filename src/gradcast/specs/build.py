@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 from torch import nn
 
 from gradcast.data import blank
@@ -59,6 +60,7 @@ def stream(spec: StreamSpec, shelf: Shelf, source: Source | None = None) -> Stre
             tasks, width, facts = scenarios.split(
                 found, spec.tasks, spec.data_seed, classes_per_task=per_task, class_order=listed
             )
+    facts = {**facts, "classes": np.array(found.classes, dtype=np.str_)}
     samples = None if spec.samples == "all" else spec.samples
     for index, task in enumerate(tasks):
         if samples is not None and samples > len(task.train):
