@@ -117,7 +117,7 @@ def pool(
             x = load_pool(spec.name, shape, shelf, squash=transform.squash, data_seed=data_seed)
         case CallersPoolSpec():
             if images is None:
-                raise GradcastError("the pool 'python' is images that the caller of gradcast.runs.run brings along")
+                raise GradcastError("the pool 'python' is images that the caller of gradcast.run brings along")
             x = convert(images, shape, squash=transform.squash)
     return Pool(subset(x, spec.ratio, data_seed), scale, steps, device=place.device, dtype=place.dtype)
 
