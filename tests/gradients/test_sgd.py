@@ -24,6 +24,17 @@ def alone(steps: range, replica: int, weights: list[Tensor], momentum: float, de
     return [weight.detach() for weight in own]
 
 
+def test_its_state_goes_to_another_one() -> None:
+    weights, first, second = tensors(100), Sgd(momentum=0.9), Sgd(momentum=0.9)
+    first.step(weights, tensors(0), 0.1)
+    first.lose(torch.tensor([True, False, False]))
+    second.load_state_dict(copy.deepcopy(first.state_dict()))
+    other = [weight.clone() for weight in weights]
+    first.step(weights, tensors(1), 0.1)
+    second.step(other, tensors(1), 0.1)
+    assert all(torch.equal(one, two) for one, two in zip(weights, other, strict=True))
+
+
 @pytest.mark.parametrize(("momentum", "decay"), [(0.0, 0.0), (0.9, 0.0), (0.0, 0.1), (0.9, 0.1)])
 def test_every_replica_as_with_an_optimizer_of_its_own(momentum: float, decay: float) -> None:
     weights, start, sgd = tensors(100), tensors(100), Sgd(momentum=momentum, decay=decay)
@@ -84,14 +95,3 @@ def test_a_rate_along_a_tensor() -> None:
     weight = torch.ones(3, 2)
     descend(weight, torch.ones(3, 2), torch.tensor([0.25, 0.0, 0.5]))
     assert weight.tolist() == [[0.75, 0.75], [1.0, 1.0], [0.5, 0.5]]
-
-
-def test_its_state_goes_to_another_one() -> None:
-    weights, first, second = tensors(100), Sgd(momentum=0.9), Sgd(momentum=0.9)
-    first.step(weights, tensors(0), 0.1)
-    first.lose(torch.tensor([True, False, False]))
-    second.load_state_dict(copy.deepcopy(first.state_dict()))
-    other = [weight.clone() for weight in weights]
-    first.step(weights, tensors(1), 0.1)
-    second.step(other, tensors(1), 0.1)
-    assert all(torch.equal(one, two) for one, two in zip(weights, other, strict=True))

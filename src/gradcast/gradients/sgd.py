@@ -46,14 +46,6 @@ class Sgd:
                 direction = self.velocity[index].mul_(self.momentum).add_(direction)
             descend(weight, direction, rate)
 
-    def state_dict(self) -> dict[str, Any]:
-        """What changes while training, as torch's optimizers give it."""
-        return {"velocity": list(self.velocity), "astray": self.astray}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from there; the tensors are taken over, not copied."""
-        self.velocity, self.astray = list(state["velocity"]), state["astray"]
-
     def renew(self, which: Bool[Tensor, " r"] | None = None) -> None:
         """A new optimizer for these replicas, or for all: no velocity, and the weights as they are now."""
         if which is None:
@@ -67,6 +59,14 @@ class Sgd:
     def lose(self, which: Bool[Tensor, " r"]) -> None:
         """The weights of these replicas are exchanged for others that it does not know of: they stay as they are."""
         self.astray = which.clone() if self.astray is None else self.astray.logical_or_(which)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What changes while training, as torch's optimizers give it."""
+        return {"velocity": list(self.velocity), "astray": self.astray}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from there; the tensors are taken over, not copied."""
+        self.velocity, self.astray = list(state["velocity"]), state["astray"]
 
 
 def _column(rates: Float[Tensor, " r"], like: Float[Tensor, "r *any"]) -> Float[Tensor, "r *ones"]:
