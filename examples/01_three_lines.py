@@ -16,7 +16,7 @@ unlabelled = torch.rand(1000, 64)
 
 model = torch.nn.Sequential(torch.nn.Linear(64, 100), torch.nn.ReLU(), torch.nn.Linear(100, 10))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-learner = GradientLearner(classes=10, hidden=(64, 16), alpha=0.001, loss_scale=0.3)
+learner = GradientLearner(classes=10)  # the published constants for MNIST
 
 for _ in range(500):
     batch, pool = torch.randint(1000, (10,)), torch.randint(1000, (4,))

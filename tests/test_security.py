@@ -267,7 +267,7 @@ def test_reports_and_comparisons_import_nothing_that_a_run_names(
     assert "evil" not in sys.modules
     assert not mark.exists()
     with pytest.raises(GradcastError, match="'evil:Net' is not a class"):
-        gradcast.runs.run(run.spec, out=tmp_path / "out")  # only training does
+        gradcast.run(run.spec, out=tmp_path / "out")  # only training does
     assert mark.exists()
     sys.modules.pop("evil")
     assert shutil.rmtree(mark) is None
@@ -278,5 +278,5 @@ def test_weights_are_loaded_whole_or_refused_when_a_file_holds_code(tmp_path: Pa
     torch.save({"layers.0.weight": Call(os.mkdir, (str(mark),))}, tmp_path / "w.pth")
     settings = ["seeds=[0]", "stream.tasks=1", "stream.samples=10", f"model.weights={tmp_path / 'w.pth'}"]
     with pytest.raises(GradcastError, match="refused and not executed"):
-        gradcast.runs.run(load("digits", settings), out=tmp_path / "out", device="cpu")
+        gradcast.run(load("digits", settings), out=tmp_path / "out", device="cpu")
     assert not mark.exists()

@@ -1,22 +1,50 @@
-"""gradcast: semi-supervised continual learning with predicted gradients."""
+"""gradcast: semi-supervised continual learning with predicted gradients.
 
+To run experiments: ``load`` and ``parse`` give a specification (``Spec``), ``run`` trains it and returns a
+``RunResult``, ``load_model`` gives a trained network back. ``own_data`` and ``from_datasets`` turn your images into a
+``Source``.
+
+In your own training loop: ``GradientLearner``.
+
+To write a method: a ``Learner`` or a ``Signal`` trains ``Replicas`` of a network. It receives a ``Batch`` of a
+``Stream``, and what was computed of it: ``Labelled`` and ``Unlabelled``. A ``Policy`` says when a signal is used.
+
+Mistakes that a sentence can explain raise ``GradcastError``.
+"""
+
+from gradcast.core import Batch, Labelled, Learner, Signal, Unlabelled
 from gradcast.data.images import Source
 from gradcast.data.own_images import from_datasets, own_data
 from gradcast.errors import GradcastError
 from gradcast.gradients import GradientLearner
-from gradcast.runs.run import run
+from gradcast.replicas.replicas import Replicas
+from gradcast.results.load_model import load_model
+from gradcast.results.run_result import RunResult
+from gradcast.runs.api import run
+from gradcast.signals.policy import Policy
 from gradcast.specs.spec import Spec
 from gradcast.specs.text import load, parse
+from gradcast.streams.stream import Stream
 
 __version__ = "0.1.0"
 __all__ = [
+    "Batch",
     "GradcastError",
     "GradientLearner",
+    "Labelled",
+    "Learner",
+    "Policy",
+    "Replicas",
+    "RunResult",
+    "Signal",
     "Source",
     "Spec",
+    "Stream",
+    "Unlabelled",
     "__version__",
     "from_datasets",
     "load",
+    "load_model",
     "own_data",
     "parse",
     "run",

@@ -1,7 +1,7 @@
 import torch
 from torch.nn import functional
 
-from gradcast.gradients.cross_entropy import cross_entropy
+from gradcast.gradients.cross_entropy import cross_entropy, mean_cross_entropy
 
 
 def test_loss_and_gradient_equal_the_librarys() -> None:
@@ -11,6 +11,14 @@ def test_loss_and_gradient_equal_the_librarys() -> None:
     loss, dz = cross_entropy(z.detach(), y)
     assert torch.allclose(loss, expected.detach(), rtol=1e-12)
     assert torch.allclose(dz, torch.autograd.grad(expected.sum(), z)[0], rtol=1e-12, atol=1e-15)
+
+
+def test_the_mean_is_one_a_batch_and_has_a_graph() -> None:
+    z, y = torch.randn(3, 5, 4, dtype=torch.float64, requires_grad=True), torch.randint(4, (3, 5))
+    loss, dz = cross_entropy(z.detach(), y)
+    found = mean_cross_entropy(z, y)
+    torch.testing.assert_close(found.detach(), loss)
+    torch.testing.assert_close(torch.autograd.grad(found.sum(), z)[0], dz)
 
 
 def test_large_logits_stay_finite() -> None:

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 import torch
 from torch import Tensor
@@ -5,6 +7,7 @@ from torch.nn.functional import cross_entropy
 
 from gradcast.errors import GradcastError
 from gradcast.gradients.gradient_learner import GradientLearner
+from gradcast.signals.registry import PredictedSpec
 from tests.helpers import flat
 
 ETA = 0.1
@@ -276,3 +279,73 @@ def test_following_a_slope_is_a_step_down_it_through_length_and_network() -> Non
     for weight, before, gradient in zip(found.parameters(), expected.parameters(), gradients, strict=True):
         torch.testing.assert_close(weight, before - ETA * gradient)
     torch.testing.assert_close(change, inner.detach())
+
+
+def test_without_a_gradient_it_takes_that_of_the_mean_cross_entropy() -> None:
+    z, dz, y = labelled()
+    given, computed = make(), make()
+    seen, other = given.learn(z, dz, y, eta=ETA), computed.learn(z, None, y, eta=ETA)
+    torch.testing.assert_close(other.tau, seen.tau)
+    torch.testing.assert_close(other.cosine, seen.cosine)
+    torch.testing.assert_close(flat(computed), flat(given))
+
+
+def test_wrong_shapes_are_one_sentence() -> None:
+    z, dz, y = labelled()
+    learner = make()
+    with pytest.raises(GradcastError, match=r"logits have the shape \[6, 3\]; give \[batch, 4\]"):
+        learner.learn(z[:, :3], None, y, eta=ETA)
+    with pytest.raises(GradcastError, match="dz has the shape"):
+        learner.learn(z, dz[:2], y, eta=ETA)
+    with pytest.raises(GradcastError, match="one label a row"):
+        learner.learn(z, dz, y[:2], eta=ETA)
+    learner.learn(z, dz, y, eta=ETA)
+    with pytest.raises(GradcastError, match=r"give \[batch, 4\]"):
+        learner.predict(z[0])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"momentum": 0.9, "decay": 0.01}, {"optimizer": "adam", "lr": 0.01}, {"replicas": (2,), "momentum": 0.9}],
+)
+def test_a_saved_learner_goes_on_to_the_same_bits(options: dict[str, object], tmp_path: Path) -> None:
+    samples = [labelled(seed) for seed in range(6)]
+    if "replicas" in options:
+        samples = [tuple(torch.stack([each, each.flip(0)]) for each in sample) for sample in samples]  # type: ignore[misc]
+    whole, begun = make(**options), make(**options)
+    for z, dz, y in samples[:3]:
+        whole.learn(z, dz, y, eta=ETA)
+        begun.learn(z, dz, y, eta=ETA)
+    torch.save(begun.state_dict(), tmp_path / "h.pt")
+    torch.manual_seed(7)
+    resumed = GradientLearner(4, (8, 5), **{"alpha": 0.05, "loss_scale": 2.0, **options}).double()  # type: ignore[arg-type]
+    resumed.load_state_dict(torch.load(tmp_path / "h.pt", weights_only=True))
+    assert torch.equal(resumed.predict(samples[3][0]), whole.predict(samples[3][0]))
+    for z, dz, y in samples[3:]:
+        whole.learn(z, dz, y, eta=ETA)
+        resumed.learn(z, dz, y, eta=ETA)
+    assert torch.equal(flat(resumed), flat(whole))
+
+
+def test_a_loaded_learner_shares_nothing_with_the_one_it_came_from() -> None:
+    z, dz, y = labelled()
+    first, second = make(momentum=0.9), make(momentum=0.9)
+    first.learn(z, dz, y, eta=ETA)
+    second.load_state_dict(first.state_dict())
+    before = second.state_dict()["_extra_state"]["optimizer"]["velocity"][0].clone()
+    first.learn(z, dz, y, eta=ETA)
+    assert torch.equal(second.state_dict()["_extra_state"]["optimizer"]["velocity"][0], before)
+
+
+def test_a_learner_that_has_not_learned_is_saved_and_loaded_too() -> None:
+    learner = make()
+    learner.load_state_dict(make().state_dict())
+    with pytest.raises(RuntimeError, match="call learn"):
+        learner.predict(labelled()[0])
+
+
+def test_the_defaults_are_those_of_the_signal_in_a_specification() -> None:
+    spec, learner = PredictedSpec(name="predicted"), GradientLearner(10)
+    assert (spec.hidden, spec.alpha, spec.loss_scale) == ([64, 16], 0.001, 0.3)
+    assert [tuple(weight.shape) for weight in learner.weights] == [(64, 10), (16, 64), (10, 16)]
+    assert (learner.length.alpha, learner.loss_scale) == (spec.alpha, spec.loss_scale)

@@ -1,3 +1,5 @@
+import copy
+
 import pytest
 import torch
 from torch import Tensor
@@ -20,6 +22,17 @@ def alone(steps: range, replica: int, weights: list[Tensor], momentum: float, de
             weight.grad = gradient[replica]
         optimizer.step()
     return [weight.detach() for weight in own]
+
+
+def test_its_state_goes_to_another_one() -> None:
+    weights, first, second = tensors(100), Sgd(momentum=0.9), Sgd(momentum=0.9)
+    first.step(weights, tensors(0), 0.1)
+    first.lose(torch.tensor([True, False, False]))
+    second.load_state_dict(copy.deepcopy(first.state_dict()))
+    other = [weight.clone() for weight in weights]
+    first.step(weights, tensors(1), 0.1)
+    second.step(other, tensors(1), 0.1)
+    assert all(torch.equal(one, two) for one, two in zip(weights, other, strict=True))
 
 
 @pytest.mark.parametrize(("momentum", "decay"), [(0.0, 0.0), (0.9, 0.0), (0.0, 0.1), (0.9, 0.1)])

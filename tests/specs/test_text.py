@@ -232,3 +232,23 @@ def test_tau_per_sample_knows_the_labelled_ratio() -> None:
     load("digits", [*fits, "stream.ratio=0.5"])
     with pytest.raises(GradcastError, match=r"policy\.batch equal to stream\.batch"):
         load("digits", [*fits, "stream.ratio=0.25"])
+
+
+def test_toml_text_is_parsed_as_its_tables_are() -> None:
+    spec = load("digits", ["stream.tasks=3"])
+    assert parse(dump(spec)) == spec
+    text = 'name = "x"\nseeds = [1, 2]\n[learner]\nmargin = 0.2\n'
+    assert parse(text) == parse(tomllib.loads(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("name = ", "the specification is not valid TOML: "),
+        ('name = "x"\n[learner]\nmargn = 1', r"unknown key 'learner.margn' .*did you mean 'learner.margin'"),
+        ('name = "x"\nsteam.tasks = 2', "unknown key 'steam'; did you mean 'stream'"),
+    ],
+)
+def test_mistakes_in_toml_text_are_explained(text: str, message: str) -> None:
+    with pytest.raises(GradcastError, match=message):
+        parse(text)

@@ -24,9 +24,10 @@ from rich.table import Column, Table
 from torch import Tensor
 
 from gradcast.core import Metrics
-from gradcast.results.report import number, verdicts
-from gradcast.results.report.words import ERRORS, SELECTED, measured
+from gradcast.results.report import verdicts
+from gradcast.results.report.words import SELECTED
 from gradcast.results.result import RowResult
+from gradcast.results.summary_table import cells, headings, title
 from gradcast.training.loop import Extent, Position
 
 MINUTE = 60.0
@@ -163,31 +164,21 @@ def print_results(
     console: Console, results: Sequence[RowResult], place: Path, advised: str | None = None, mark: str = ""
 ) -> None:
     """The table under its ``mark``, the verdicts, what to try next, and where everything is."""
-    seeds = len(results[0].seeds)
-    title = f"{mark}{': ' if mark else ''}{seeds} seed{'s' if seeds > 1 else ''}, mean ± 95 % confidence interval"
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
+    heading = f"{mark}{': ' if mark else ''}{title(results)}"
+    table = Table(title=heading, title_justify="left", box=SIMPLE_HEAD)
     table.add_column("")
-    few_labels = results[0].tests is not None
-    headings = tuple(ERRORS.values()) if few_labels else ("ACC (%)", "BWT", "FWT")
-    for heading in (*headings, "gain (points)" if few_labels else "against base"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    for name in headings(results):
+        table.add_column(name, justify="right", no_wrap=True)
     for result in results:
-        difference = "" if result.paired is None else number(result.paired.difference, digits=2)
-        cells = [number(*own) for own in measured(result).values()] if few_labels else _transfer(result)
-        table.add_row(escape(result.label), *cells, difference)
+        table.add_row(escape(result.label), *cells(result))
     console.print(table)
-    if few_labels:
+    if results[0].tests is not None:
         console.print(f"[dim]{escape(SELECTED)} {GAIN}", highlight=False)
     for sentence in verdicts(results):
         console.print(f"[bold]{escape(sentence)}")
     if advised is not None:
         console.print(escape(advised), soft_wrap=True)
     console.print(f"Results: {escape(str(place))} (report.md, result.json, pictures)", soft_wrap=True)
-
-
-def _transfer(result: RowResult) -> list[str]:
-    acc, bwt, fwt = (result.over_seeds(name) for name in ("acc", "bwt", "fwt"))
-    return [number(acc, 100), f"{bwt.mean:+.3f}", f"{fwt.mean:+.3f}"]
 
 
 def complain(sentence: str) -> None:

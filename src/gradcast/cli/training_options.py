@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from gradcast.cli.console import ProgressDisplay, print_results
+from gradcast.cli.console import print_results
 from gradcast.cli.options import (
     DataOption,
     DeviceOption,
@@ -22,10 +22,10 @@ from gradcast.devices import be_deterministic, keep_freed_memory, use_threads
 from gradcast.errors import GradcastError
 from gradcast.results.advice import advice
 from gradcast.results.quick import mark
-from gradcast.results.result import RowResult
+from gradcast.results.run_result import RunResult
+from gradcast.runs.api import run
 from gradcast.runs.checkpoint.keeper import OnNan, Safety, Start
 from gradcast.runs.directory import RunDirectory, to_json
-from gradcast.runs.run import run
 from gradcast.runs.trackers import tracker
 from gradcast.specs import text as specfile
 from gradcast.specs.spec import Spec
@@ -92,17 +92,16 @@ def train(spec: Spec, how: Training) -> None:
     trackers = [tracker(name) for name in how.log or []]
     use_threads(1 if how.deterministic else how.threads)
     keep_freed_memory()
-    with ProgressDisplay(Console(stderr=True)) as display:
-        directory, results = run(
-            spec,
-            out=how.out,
-            data=data_folder(how.data),
-            device=how.device,
-            display=display,
-            trackers=trackers,
-            safety=safety,
-        )
-    _print(directory, results, json=how.json)
+    result = run(
+        spec,
+        out=how.out,
+        data=data_folder(how.data),
+        device=how.device,
+        progress=True,  # in a file too: a line a minute
+        trackers=trackers,
+        safety=safety,
+    )
+    _print(result, json=how.json)
     for own in trackers:
         typer.echo(own.where(), err=how.json)
 
@@ -114,11 +113,11 @@ def _show(spec: Spec, *, json: bool) -> None:
     typer.echo(specfile.dump(spec), nl=False)
 
 
-def _print(directory: RunDirectory, results: list[RowResult], *, json: bool) -> None:
-    spec = directory.spec
+def _print(result: RunResult, *, json: bool) -> None:
+    spec = RunDirectory(result.directory).spec
     if json:
-        rows = [result.as_dict() for result in results]
-        facts = {"directory": str(directory.path), "quick": bool(mark(spec)), "rows": rows}
+        rows = [row.as_dict() for row in result.rows]
+        facts = {"directory": str(result.directory), "quick": bool(mark(spec)), "rows": rows}
         typer.echo(to_json(facts), nl=False)
     else:
-        print_results(Console(), results, directory.path, advice(spec, results), mark(spec))
+        print_results(Console(), result.rows, result.directory, advice(spec, result.rows), mark(spec))

@@ -60,7 +60,7 @@ class Shelf:
 def load_source(name: str, shelf: Shelf, *, path: str, size: int | None, colour: Colour, data_seed: int) -> Source:
     """A labelled dataset by name, in the colour and size asked for."""
     if name == "python":
-        raise GradcastError("the source 'python' is images that the caller of gradcast.runs.run brings along")
+        raise GradcastError("the source 'python' is images that the caller of gradcast.run brings along")
     if name == "digits":
         return digits(data_seed).converted(colour, size)
     if name == "npz":

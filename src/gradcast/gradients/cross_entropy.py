@@ -3,6 +3,13 @@
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn import functional
+
+
+def mean_cross_entropy(z: Float[Tensor, "*r b c"], y: Int[Tensor, "*r b"]) -> Float[Tensor, "*r"]:
+    """Mean loss of each batch by torch's own function, which autograd can differentiate."""
+    losses = functional.cross_entropy(z.flatten(0, -2), y.flatten(), reduction="none")
+    return losses.view(y.shape).mean(-1)
 
 
 def cross_entropy(

@@ -2,31 +2,36 @@
 
 In anybody's own training loop, with logits ``z`` of a labelled batch and ``z_u`` of an unlabelled one::
 
-    learner.learn(z, dz, y, eta=lr)      # one step of h; dz = dloss/dz
+    learner.learn(z, dz, y, eta=lr)      # one step of h; dz = dloss/dz, or None for the mean cross entropy
     pseudo = learner.predict(z_u)        # rows of length alpha * tau, no graph
     z_u.backward(pseudo)                 # or learner.backward(z_u): adds to the parameters' gradients
 
 Everything broadcasts over leading axes: ``replicas=(R,)`` holds R learners that see logits ``[R, batch, classes]``.
 """
 
-import math
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, tanh
 
 from gradcast.errors import GradcastError
+from gradcast.gradients.cross_entropy import cross_entropy, mean_cross_entropy
 from gradcast.gradients.length import Length, Tau, unit
+from gradcast.gradients.logit_shapes import check_labelled, check_logits
 from gradcast.gradients.sgd import LearningRate, Sgd, along
+from gradcast.gradients.stacked_linear import Activation, activate, uniform
 
-Activation = Literal["relu", "tanh", "none"]
 Objective = Literal["fitness", "cosine"]
 OptimizerName = Literal["sgd", "adam"]
+# The published constants for MNIST: the defaults here and of the signal *predicted* in a specification.
+HIDDEN = (64, 16)
+ALPHA = 0.001
+LOSS_SCALE = 0.3
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,9 @@ class Learned:
 
 class GradientLearner(nn.Module):
     """Bias-free MLP h with its own optimizer; learns from labelled logits, predicts for unlabelled ones.
+
+    ``state_dict()`` holds the weights, the length of the predictions and the optimizer's state. Load it into a learner
+    made with the same arguments, and training goes on to the same bits.
 
     Args:
         classes: number of logits it sees.
@@ -61,10 +69,10 @@ class GradientLearner(nn.Module):
     def __init__(
         self,
         classes: int,
-        hidden: Sequence[int] = (128, 32),
+        hidden: Sequence[int] = HIDDEN,
         *,
-        alpha: float = 0.005,
-        loss_scale: float = 2.0,
+        alpha: float = ALPHA,
+        loss_scale: float = LOSS_SCALE,
         objective: Objective = "fitness",
         lr: float | None = None,
         optimizer: OptimizerName = "sgd",
@@ -76,11 +84,12 @@ class GradientLearner(nn.Module):
         replicas: Sequence[int] = (),
     ) -> None:
         super().__init__()
+        self.classes, self.replicas = classes, tuple(replicas)
         self.loss_scale, self.objective, self.lr, self.activation = loss_scale, objective, lr, activation
         self.length = Length(alpha, tau)
         shapes = [(fan_out, fan_in) for fan_in, fan_out in pairwise((classes, *hidden, classes))]
-        self.weights = nn.ParameterList(_uniform((*replicas, *shape), fan_in=shape[1]) for shape in shapes)
-        self.biases = nn.ParameterList(_uniform((*replicas, 1, out), fan_in=fan) for out, fan in shapes if bias)
+        self.weights = nn.ParameterList(uniform((*replicas, *shape), fan_in=shape[1]) for shape in shapes)
+        self.biases = nn.ParameterList(uniform((*replicas, 1, out), fan_in=fan) for out, fan in shapes if bias)
         if optimizer == "adam" and (momentum or decay):
             raise GradcastError("momentum and decay are for the optimizer 'sgd'; leave them out, or choose it")
         self.optimizer: torch.optim.Adam | Sgd = (
@@ -97,22 +106,26 @@ class GradientLearner(nn.Module):
             if len(self.biases):
                 z = z + self.biases[index]
             if index < last:
-                z = _activate(z, self.activation)
+                z = activate(z, self.activation)
         return z
 
-    def learn(
-        self, z: Float[Tensor, "*r b c"], dz: Float[Tensor, "*r b c"], y: Int[Tensor, "*r b"], *, eta: LearningRate
-    ) -> Learned:
+    def learn(self, z: Tensor, dz: Tensor | None, y: Tensor, *, eta: LearningRate) -> Learned:
         """One step of h on a labelled batch, and the length of its gradient for predictions to come.
 
-        ``dz`` is the gradient of the batch's mean loss, so its rows carry the factor 1/batch; ``eta`` is the host's
-        learning rate, or one a replica: where it is zero, h learns nothing.
+        Args:
+            z: labelled logits ``[*replicas, batch, classes]``.
+            dz: gradient of the batch's mean loss with respect to ``z``, so its rows carry the factor 1/batch. None
+                takes the gradient of the mean cross entropy.
+            y: labels ``[*replicas, batch]``, whole numbers.
+            eta: learning rate of the host model, or one a replica; where it is zero, h learns nothing.
         """
-        z, dz = z.detach(), dz.detach()
+        check_labelled(z, dz, y, self.replicas, self.classes)
+        z = z.detach()
+        dz = cross_entropy(z, y)[1] if dz is None else dz.detach()
         tau = self.length.observe(dz)
         output = self(z)
         cosine = (unit(output) * unit(dz)).sum(-1).mean(-1)
-        moved = _mean_cross_entropy(z - along(eta, z) * self.length.rescale(output), y)
+        moved = mean_cross_entropy(z - along(eta, z) * self.length.rescale(output), y)
         loss = self.loss_scale * (moved if self.objective == "fitness" else 1 - cosine)
         self._descend(loss.sum(), self._rate(eta))  # replicas share no weight, so the sum keeps them apart
         gain = self._gain(z, output, y, eta)
@@ -128,6 +141,18 @@ class GradientLearner(nn.Module):
         change = (self.length.rescale(self(z.detach())) * slope.detach()).sum((-2, -1))
         self._descend(self.loss_scale * change.sum(), self._rate(eta))
         return change.detach()
+
+    def get_extra_state(self) -> dict[str, Any]:
+        """What ``state_dict()`` holds beside the weights: tau and the optimizer's state."""
+        return {"tau": self.length.tau, "optimizer": self.optimizer.state_dict()}
+
+    def set_extra_state(self, state: dict[str, Any]) -> None:
+        """Take copies of these, on the device of the weights."""
+        tau, weight, own = state["tau"], self.weights[0], copy.deepcopy(state["optimizer"])
+        self.length.tau = None if tau is None else tau.detach().to(weight, copy=True)
+        if isinstance(self.optimizer, Sgd):
+            own |= {"velocity": [velocity.to(weight) for velocity in own["velocity"]]}
+        self.optimizer.load_state_dict(own)
 
     def renew(self, which: Bool[Tensor, " r"]) -> None:
         """A new optimizer for these replicas."""
@@ -158,33 +183,17 @@ class GradientLearner(nn.Module):
         """In float64: at the published constants the gain is below float32's rounding of the loss."""
         z = z.double()
         moved = z - along(eta, z) * self.length.rescale(output).double()
-        return _mean_cross_entropy(z, y) - _mean_cross_entropy(moved, y)
+        return mean_cross_entropy(z, y) - mean_cross_entropy(moved, y)
 
     @torch.no_grad()
-    def predict(self, z: Float[Tensor, "*r u c"]) -> Float[Tensor, "*r u c"]:
-        """Predicted gradient with respect to unlabelled logits: rows of length alpha * tau."""
+    def predict(self, z: Tensor) -> Tensor:
+        """Predicted gradient with respect to unlabelled logits ``[*replicas, batch, classes]``.
+
+        Its rows have the length alpha * tau.
+        """
+        check_logits(z, self.replicas, self.classes)
         return self.length.rescale(self(z.detach()))
 
-    def backward(self, z: Float[Tensor, "*r u c"]) -> None:
+    def backward(self, z: Tensor) -> None:
         """Back-propagate the prediction from ``z`` as if it were dloss/dz; adds to the host's parameter gradients."""
         z.backward(self.predict(z))
-
-
-def _uniform(shape: tuple[int, ...], *, fan_in: int) -> nn.Parameter:
-    bound = 1 / math.sqrt(fan_in)  # the framework's default for linear layers
-    return nn.Parameter(torch.empty(shape).uniform_(-bound, bound))
-
-
-def _activate(z: Tensor, name: Activation) -> Tensor:
-    match name:
-        case "relu":
-            return z.relu()
-        case "tanh":
-            return tanh(z)
-        case "none":
-            return z
-
-
-def _mean_cross_entropy(z: Float[Tensor, "*r b c"], y: Int[Tensor, "*r b"]) -> Float[Tensor, "*r"]:
-    losses = cross_entropy(z.flatten(0, -2), y.flatten(), reduction="none")
-    return losses.view(y.shape).mean(-1)

@@ -1,7 +1,7 @@
 """SGD for replicas: each may have its own learning rate, and start anew when the others do not."""
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Bool, Float
@@ -77,6 +77,14 @@ class Sgd:
     def lose(self, which: Bool[Tensor, " r"]) -> None:
         """The weights of these replicas are exchanged for others that it does not know of: they stay as they are."""
         self.astray = which.clone() if self.astray is None else self.astray.logical_or_(which)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What changes while training, as torch's optimizers give it."""
+        return {"velocity": list(self.velocity), "astray": self.astray}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from there; the tensors are taken over, not copied."""
+        self.velocity, self.astray = list(state["velocity"]), state["astray"]
 
 
 def _column(rates: Float[Tensor, " r"], like: Float[Tensor, "r *any"]) -> Float[Tensor, "r *ones"]:

@@ -15,7 +15,7 @@ from gradcast.errors import GradcastError
 from gradcast.results import statistics
 from gradcast.results.measures import measure
 from gradcast.results.quick import mark
-from gradcast.results.statistics import Paired
+from gradcast.results.statistics import Interval, Paired
 from gradcast.runs.directory import RunDirectory
 from gradcast.specs.spec import Row, Setting, Spec
 from gradcast.specs.text import nearest
@@ -90,6 +90,19 @@ class Comparison:
         if self.variant.label == self.base.label:
             return f"{self.variant.place} against {self.base.place}"
         return f"{self.variant.label} against {self.base.label}"
+
+    @property
+    def difference(self) -> Interval:
+        """Mean difference in points of ACC (per cent), with its 95 % confidence interval."""
+        return self.paired.difference
+
+    @property
+    def verdict(self) -> str:
+        """What the seeds show, in words."""
+        return self.paired.verdict
+
+    def __repr__(self) -> str:
+        return f"{self.title}: {self.verdict}"
 
     def as_dict(self) -> dict[str, object]:
         """For --json."""

@@ -76,7 +76,9 @@ class RunDirectory:
         try:
             return parse(tomllib.loads(file.read_text(encoding="utf-8")))
         except (OSError, ValueError, RecursionError, GradcastError) as error:
-            raise GradcastError(f"{file} cannot be read ({message_of(error)}); delete {self.path} and run again") from None
+            raise GradcastError(
+                f"{file} cannot be read ({message_of(error)}); delete {self.path} and run again"
+            ) from None
 
     def seed(self, row: str, seed: int) -> Path:
         """The directory of one replica."""

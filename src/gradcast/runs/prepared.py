@@ -23,7 +23,6 @@ from gradcast.training.evaluate import OwnTests, SharedTests, Tests
 from gradcast.training.loop import Extent, Loop, Observer, Position
 
 
-
 @runtime_checkable
 class RowObserver(Observer, Protocol):
     """Shows one row."""
@@ -112,9 +111,7 @@ class PreparedRun:
             key = spec.model_dump_json() + setting.stream.model_dump_json()
             if key not in self._pools:
                 seed = setting.stream.data_seed
-                self._pools[key] = build.pool(
-                    spec, stream, self.shelf, self.place, data_seed=seed, images=self.images
-                )
+                self._pools[key] = build.pool(spec, stream, self.shelf, self.place, data_seed=seed, images=self.images)
             found.append(self._pools[key])
             if len(found[-1]) < batch:
                 raise GradcastError(

@@ -1,10 +1,8 @@
 """Runs a specification: every row that is not finished yet, all seeds of a row together."""
 
 import json
-import re
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -13,28 +11,29 @@ import numpy as np
 import torch
 
 from gradcast import devices
-from gradcast.runs import environment
-from gradcast.specs import text as specfile
-from gradcast.runs.checkpoint.attempt import Attempt
-from gradcast.runs.checkpoint.keeper import Checkpoints, Safety
-from gradcast.runs.checkpoint.stop import Stop
 from gradcast.data.cache import Cache, default_cache
 from gradcast.data.images import Pixels, Source
 from gradcast.data.load import Shelf, default_data, untracked
 from gradcast.data.own_images import pixels
-from gradcast.errors import GradcastError, message_of
-from gradcast.specs.compatibility import check
-from gradcast.training.grouping import together
-from gradcast.training.loop import Position
+from gradcast.errors import GradcastError
 from gradcast.results.feature_files import write_feature_map
-from gradcast.runs.recorder import Recorder
 from gradcast.results.report import write_report
 from gradcast.results.result import RowResult, read
-from gradcast.runs.prepared import Display, RowObserver, PreparedRun
-from gradcast.specs.spec import Row, Spec
+from gradcast.runs import environment
+from gradcast.runs.checkpoint.attempt import Attempt
+from gradcast.runs.checkpoint.keeper import Checkpoints, Safety
+from gradcast.runs.checkpoint.stop import Stop
 from gradcast.runs.directory import RunDirectory, to_json, write_text
-from gradcast.training.schedule_tables import StepsSpec
+from gradcast.runs.memory_errors import enough_memory
+from gradcast.runs.prepared import Display, PreparedRun, RowObserver
+from gradcast.runs.recorder import Recorder
 from gradcast.runs.trackers import Tracker
+from gradcast.specs import text as specfile
+from gradcast.specs.compatibility import check
+from gradcast.specs.spec import Row, Spec
+from gradcast.training.grouping import together
+from gradcast.training.loop import Position
+from gradcast.training.schedule_tables import StepsSpec
 
 
 def run(
@@ -63,7 +62,7 @@ def run(
     folder = default_data() if data is None else Path(data)
     shared = PreparedRun(place, Shelf(folder, Cache(default_cache()), track), source, images, display)
     content = [shared.content(row.setting) for row in spec.rows]  # bad data shows before anything is written
-    with _enough_memory(len(spec.seeds)):
+    with enough_memory(len(spec.seeds)):
         for row in spec.rows:
             check(row.setting, shared.stream(row.setting))
     _warn_of_idle_signals(spec, shared)
@@ -127,9 +126,9 @@ def _with_own_data(spec: Spec, source: Source | None, images: Pixels | None) -> 
         change["pool"] = {"name": "python"}
     spec = specfile.override(spec, change)
     if source is None and any(row.setting.stream.source == "python" for row in spec.rows):
-        raise GradcastError("the source 'python' needs images from the caller: gradcast.runs.run(spec, source=...)")
+        raise GradcastError("the source 'python' needs images from the caller: gradcast.run(spec, source=...)")
     if images is None and any(pool.name == "python" for row in spec.rows for pool in row.setting.pool):
-        raise GradcastError("the pool 'python' needs images from the caller: gradcast.runs.run(spec, pool=...)")
+        raise GradcastError("the pool 'python' needs images from the caller: gradcast.run(spec, pool=...)")
     return spec
 
 
@@ -146,7 +145,7 @@ def train(
     safety, stop, folder, place = safety or Safety(), stop or Stop(), directory.path / row.name, shared.place
     stream, skips = shared.stream(row.setting), safety.on_nan == "skip"
     attempt = None if safety.start == "fresh" else Attempt.earlier(directory, row.name, spec.seeds)
-    with _enough_memory(len(spec.seeds)):
+    with enough_memory(len(spec.seeds)):
         groups = together(row.setting, stream, spec.seeds, place) if attempt is None else attempt.groups
         left = [group for group in groups if attempt is None or not directory.trained(row.name, group)]
         loops = (shared.loop(row.setting, group, skips=skips) for group in left)
@@ -168,7 +167,7 @@ def train(
         for observer in shown:
             observer.begin(index, keeper.position or Position())
         try:
-            with _enough_memory(len(loop.seeds)):
+            with enough_memory(len(loop.seeds)):
                 loop.run([recorder, watch, *shown], keeper)
             recorder.close()
         finally:
@@ -190,20 +189,3 @@ def train(
     time_taken = {"started": attempt.started, "seeds_at_once": len(groups[0])} | watch.as_dict(images, batch)
     directory.finish(row.name, facts | {"time": time_taken})
     attempt.finish(folder)
-
-
-@contextmanager
-def _enough_memory(seeds: int) -> Iterator[None]:
-    """Sizes beyond what the machine has, in a sentence."""
-    try:
-        yield
-    except (MemoryError, OverflowError, RuntimeError) as error:
-        text = message_of(error)
-        if isinstance(error, RuntimeError) and not re.search(
-            r"allocat|out of memory|too large|overflow", text, re.IGNORECASE
-        ):
-            raise
-        raise GradcastError(
-            f"there is not enough memory for {seeds} seeds of this size ({text}); train fewer seeds, or lower "
-            "learner.memory, model.hidden or policy.batch"
-        ) from None

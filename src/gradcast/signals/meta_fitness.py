@@ -29,7 +29,7 @@ class MetaFitness(LogitSignal):
 
     def state(self) -> dict[str, Tensor]:
         """The weights of h."""
-        return {f"learner.{name}": value for name, value in self.learner.state_dict().items()}
+        return {f"learner.{name}": weight.detach() for name, weight in self.learner.named_parameters()}
 
     def renew(self, which: Bool[Tensor, " r"]) -> None:
         """A new optimizer of h, which keeps what it has learned."""

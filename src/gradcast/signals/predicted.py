@@ -8,9 +8,10 @@ from pydantic import model_validator
 from torch import Tensor
 
 from gradcast.core import Labelled, LogitSignal, Metrics, Unlabelled
-from gradcast.gradients.gradient_learner import Activation, GradientLearner, Objective, OptimizerName
+from gradcast.gradients.gradient_learner import ALPHA, HIDDEN, LOSS_SCALE, GradientLearner, Objective, OptimizerName
 from gradcast.gradients.length import Tau
 from gradcast.gradients.movement import Movement
+from gradcast.gradients.stacked_linear import Activation
 from gradcast.randomness import seeded
 from gradcast.replicas.replicas import Replicas
 from gradcast.signals.entries import signal_entry
@@ -28,9 +29,9 @@ class PredictedSpec(SignalTable):
     """Predicted gradients; see ``GradientLearner`` for the meaning of each."""
 
     name: Literal["predicted"]
-    hidden: list[Positive] = [64, 16]
-    alpha: Weight = 0.001
-    loss_scale: Weight = 0.3
+    hidden: list[Positive] = list(HIDDEN)
+    alpha: Weight = ALPHA
+    loss_scale: Weight = LOSS_SCALE
     objective: Objective | Meta = "fitness"  # meta: the labelled loss after a step of the model along h's predictions
     tau: Tau = "batch"
     optimizer: OptimizerName = "sgd"
@@ -60,7 +61,7 @@ class Predicted(LogitSignal):
 
     def state(self) -> dict[str, Tensor]:
         """The weights of h."""
-        return {f"learner.{name}": value for name, value in self.learner.state_dict().items()}
+        return {f"learner.{name}": weight.detach() for name, weight in self.learner.named_parameters()}
 
     def renew(self, which: Bool[Tensor, " r"]) -> None:
         """A new optimizer of h, which keeps what it has learned."""

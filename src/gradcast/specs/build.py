@@ -84,7 +84,7 @@ def stream(spec: StreamSpec, shelf: Shelf, source: Source | None = None) -> Stre
         tasks,
         shape,
         width,
-        facts,
+        {**facts, "classes": list(found.classes)},
         fingerprint(found.train.x, found.train.y, found.test.x, found.test.y),
         samples,
         spec.ratio,

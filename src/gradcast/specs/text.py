@@ -43,15 +43,19 @@ def load(name: str, settings: Iterable[str] = ()) -> Spec:
         text = files("gradcast.specs").joinpath("presets", f"{name}.toml").read_text(encoding="utf-8")
     else:
         raise GradcastError(f"there is no preset or file {name!r}{nearest(name, presets())}")
-    try:
-        raw = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise GradcastError(f"{name} is not valid TOML: {error}") from None
+    raw = _toml(text, name)
     raw.setdefault("name", re.sub(r"[^a-z0-9_-]+", "-", path.stem.lower()).strip("-_")[:LONGEST_NAME] or "run")
     _check_places(raw, name)
     for setting in settings:
         raw = assign(raw, setting)
     return parse(raw)
+
+
+def _toml(text: str, what: str) -> Raw:
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise GradcastError(f"{what} is not valid TOML: {error}") from None
 
 
 def _check_places(raw: Raw, file: str) -> None:
@@ -69,8 +73,9 @@ def _check_places(raw: Raw, file: str) -> None:
                 )
 
 
-def parse(raw: Mapping[str, Any]) -> Spec:
-    """A specification from nested tables: common ones on top, and a list ``row`` of what differs."""
+def parse(given: str | Mapping[str, Any]) -> Spec:
+    """A specification from TOML text or nested tables: common ones on top, and a list ``row`` of what differs."""
+    raw = _toml(given, "the specification") if isinstance(given, str) else given
     for key in raw:
         if key not in (*HEADER, *TABLES, "row"):
             raise GradcastError(f"unknown key {key!r}{nearest(key, [*HEADER, *TABLES, 'row'])}")

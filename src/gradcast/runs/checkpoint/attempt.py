@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from gradcast.runs.checkpoint import file
 from gradcast.errors import message_of
-from gradcast.runs.stopwatch import Stopwatch
+from gradcast.runs.checkpoint import file
 from gradcast.runs.directory import RunDirectory, to_json, write_text
+from gradcast.runs.stopwatch import Stopwatch
 
 NAME = "groups.json"
 

@@ -9,11 +9,11 @@ from typing import Literal, Protocol, runtime_checkable
 
 import torch
 
+from gradcast.errors import GradcastError, Stopped, message_of
 from gradcast.runs.checkpoint import file
 from gradcast.runs.checkpoint.state import pack, restore
 from gradcast.runs.checkpoint.stop import Stop
 from gradcast.runs.checkpoint.writer import Writer
-from gradcast.errors import GradcastError, Stopped, message_of
 from gradcast.training.loop import Position
 
 Start = Literal["auto", "resume", "fresh"]

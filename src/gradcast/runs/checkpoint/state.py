@@ -29,7 +29,9 @@ def pack(value: object, tensors: dict[str, Tensor], path: str = "") -> Json:
         case None | bool() | int() | float() | str():
             return value
         case Checkpointed():
-            return {"object": {name: pack(getattr(value, name), tensors, f"{path}.{name}") for name in value.checkpointed}}
+            return {
+                "object": {name: pack(getattr(value, name), tensors, f"{path}.{name}") for name in value.checkpointed}
+            }
         case Tensor():
             tensors[path] = value.detach().to("cpu", copy=True).contiguous()
             return {"tensor": path}

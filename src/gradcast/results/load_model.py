@@ -1,0 +1,168 @@
+"""``gradcast.load_model``: a trained network out of a run directory."""
+
+import math
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from gradcast.data.images import Shape
+from gradcast.errors import GradcastError, message_of
+from gradcast.results.comparison import locate
+from gradcast.results.preprocess import Preprocess
+from gradcast.results.run_result import RunResult
+from gradcast.results.trained_model import TaskNetworks, TrainedModel
+from gradcast.runs.directory import RunDirectory, damaged
+from gradcast.specs import build
+from gradcast.specs.spec import Setting, Spec
+from gradcast.specs.text import nearest
+from gradcast.streams.scale import Scale
+from gradcast.streams.scenarios import rotation
+from gradcast.streams.stream import Stream, Subset, Task
+
+LARGEST = 2**28  # numbers in an image; a file that claims more is damaged
+# Names of weights in a file: of a mean teacher, which is what was evaluated; else of the model.
+PREFIXES = ("signal.average.", "model.")
+OWN = re.compile(r"task-(\d+)\.(.+)")  # a weight that only one task has
+
+
+def load_model(
+    run: str | os.PathLike[str] | RunResult, row: str | None = None, seed: int | None = None
+) -> TrainedModel:
+    """A trained network as an ordinary ``nn.Module`` on the CPU, in evaluation mode.
+
+    It has the weights that were evaluated at the end of the stream. ``model(model.preprocess(images))`` gives the
+    logits of all columns, ``model.classes`` their names, and ``model.task_columns(task)`` the columns of one task. If
+    the network is a class of your own, that class is imported from where the specification says.
+
+    Args:
+        run: path of a run directory or of one row in it, or what ``gradcast.run`` returned.
+        row: name of a row; may be left out where there is only one.
+        seed: one of the run's seeds; the lowest if left out.
+    """
+    given = run.directory if isinstance(run, RunResult) else Path(run)
+    named = locate(given)
+    name = _row(named.spec, named.row, row, given)
+    locate(named.run.path / name)  # an unfinished row is refused
+    setting = next(own.setting for own in named.spec.rows if own.name == name)
+    return _loaded(named.run, name, setting, _seed(named.spec, seed, given))
+
+
+def _row(spec: Spec, located: str | None, asked: str | None, given: Path) -> str:
+    names = [row.name for row in spec.rows] if located is None else [located]
+    if asked is None and len(names) > 1:
+        raise GradcastError(f"{given} has several rows; choose one: row={' or row='.join(map(repr, names))}")
+    if asked is not None and asked not in names:
+        raise GradcastError(f"there is no row {asked!r} in {given}{nearest(asked, names)}")
+    return asked or names[0]
+
+
+def _seed(spec: Spec, asked: int | None, given: Path) -> int:
+    if asked is not None and asked not in spec.seeds:
+        raise GradcastError(f"there is no seed {asked} in {given}; its seeds: {', '.join(map(str, spec.seeds))}")
+    return min(spec.seeds) if asked is None else asked
+
+
+def _loaded(run: RunDirectory, row: str, setting: Setting, seed: int) -> TrainedModel:
+    facts, file = run.drawn(row), run.seed(row, seed) / "weights.safetensors"
+    try:
+        shape, width = _sizes(facts)
+        tasks = setting.stream.tasks
+        order = _class_order(facts, tasks, width, seed)
+        preprocess = _preprocess(facts, shape)
+        names = _names(facts, order)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise damaged(run.path / row / "stream.json", error, run.path / row) from None
+    try:
+        state = load_file(file)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise damaged(file, error) from None
+    network, own = _network(setting, shape, width, state, file)
+    by_task = own or build.heads(setting, _without_images(shape, width, tasks)).masked
+    columns = (
+        [name for task in names for name in task] if by_task else [_shared(each) for each in zip(*names, strict=True)]
+    )
+    return TrainedModel(network, columns, preprocess, width=width, tasks=tasks).eval()
+
+
+def _sizes(facts: dict[str, Any]) -> tuple[Shape, int]:
+    channels, height, across = (int(side) for side in facts["shape"])
+    width = int(facts["classes_per_task"])
+    if min(channels, height, across, width) < 1 or math.prod((channels, height, across)) > LARGEST:
+        raise ValueError("its sizes are impossible")
+    return (channels, height, across), width
+
+
+def _class_order(facts: dict[str, Any], tasks: int, width: int, seed: int) -> Int[np.ndarray, "tasks width"]:
+    """The classes of every task, as numbers of the source."""
+    order = facts.get("class_order")
+    if order is None:  # every task has all classes
+        return np.tile(np.arange(width), (tasks, 1))
+    if isinstance(order, str):  # every seed has its own
+        drawn = np.random.RandomState(seed).permutation(int(re.findall(r"\d+", order)[-1]))
+        return drawn[: tasks * width].reshape(tasks, width)
+    return np.array(order, dtype=np.int64).reshape(tasks, width)
+
+
+def _names(facts: dict[str, Any], order: Int[np.ndarray, "tasks width"]) -> list[list[str]]:
+    """Names of the classes of every task; numbers where the run has no names."""
+    known = facts.get("classes") or [str(label) for label in range(int(order.max()) + 1)]
+    return [[str(known[label]) for label in row] for row in order.tolist()]
+
+
+def _shared(names: tuple[str, ...]) -> str:
+    """The name of a column that all tasks share."""
+    return " / ".join(dict.fromkeys(names))
+
+
+def _preprocess(facts: dict[str, Any], shape: Shape) -> Preprocess:
+    mean, std = (tuple(float(value) for value in facts[name]) for name in ("mean", "std"))
+    if not len(mean) == len(std) or len(mean) not in (0, shape[0]):
+        raise ValueError("its scale does not fit its shape")
+    origins = [rotation(shape, float(angle)) for angle in facts.get("angles", ())]
+    origins += [np.array(order, dtype=np.int64) for order in facts.get("permutations", ())]
+    if any(sorted(order) != list(range(math.prod(shape))) for order in facts.get("permutations", ())):
+        raise ValueError("its permutations do not fit its shape")
+    return Preprocess(shape, Scale(mean, std), origins)
+
+
+def _network(
+    setting: Setting, shape: Shape, width: int, state: dict[str, Tensor], file: Path
+) -> tuple[nn.Module, bool]:
+    """The network with its weights, and whether every task has weights of its own."""
+    prefix = next((own for own in PREFIXES if any(name.startswith(own) for name in state)), "")
+    common = {name.removeprefix(prefix): tensor for name, tensor in state.items() if name.startswith(prefix)}
+    tasks: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in state.items():
+        if found := OWN.fullmatch(name):
+            tasks.setdefault(int(found[1]), {})[found[2]] = tensor
+    # initial weights are replaced at once, so that the file they came from is not needed
+    plain = setting.model_copy(update={"model": setting.model.model_copy(update={"weights": "", "perturbation": 0.0})})
+    stream = _without_images(shape, width, setting.stream.tasks)
+    made = [_filled(build.network(plain, stream), common | tasks[task], file) for task in sorted(tasks)]
+    if not made:
+        return _filled(build.network(plain, stream), common, file), False
+    if len(made) != setting.stream.tasks:
+        raise damaged(file, ValueError(f"weights of {len(made)} tasks, where there are {setting.stream.tasks}"))
+    return TaskNetworks(made, width), True
+
+
+def _filled(network: nn.Module, state: dict[str, Tensor], file: Path) -> nn.Module:
+    try:
+        network.load_state_dict(state)
+    except (RuntimeError, KeyError) as error:
+        text = " ".join(str(error).split())
+        raise damaged(file, ValueError(message_of(ValueError(text)))) from None
+    return network
+
+
+def _without_images(shape: Shape, width: int, tasks: int) -> Stream:
+    """A stream of this shape that shows nothing: networks are made by the shape of their stream."""
+    none = Subset(np.empty((0, *shape), dtype=np.uint8), np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+    return Stream([Task(none, none)] * tasks, shape, width, {})

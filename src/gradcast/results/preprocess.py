@@ -1,0 +1,68 @@
+"""Images of any kind as a trained network takes them: colour, size and scale of the images it was trained on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from PIL import Image
+from torch import Tensor
+
+from gradcast.data.files import fit
+from gradcast.data.images import Pixels, Shape, convert, move_pixels
+from gradcast.data.own_images import pixels
+from gradcast.errors import GradcastError
+from gradcast.streams.scale import Scale
+
+AnyImage = Image.Image | np.ndarray | Tensor
+AnyImages = AnyImage | Sequence[AnyImage]
+CHANNELS = (1, 3)
+
+
+@dataclass(frozen=True)
+class Preprocess:
+    """``preprocess(images)`` gives floats ``[n, channels, height, width]``, on the CPU.
+
+    ``shape`` and ``scale`` are those of the training images. ``origins`` says for every task where each pixel comes
+    from, where the tasks of the stream are rotations or permutations.
+    """
+
+    shape: Shape
+    scale: Scale
+    origins: Sequence[Int[np.ndarray, " pixels"]] = field(default=(), repr=False)
+
+    def __call__(self, images: AnyImages, task: int | None = None) -> Float[Tensor, "n c h w"]:
+        """Convert one image or several.
+
+        Args:
+            images: a Pillow image, an array or a tensor, or a list of these. Arrays hold bytes (0 to 255) or numbers
+                from 0 to 1. Two axes are one grey image. Three axes are one image if the first or the last has the
+                length 1 or 3 (the channels), and grey images otherwise. Four axes are images, channels first or last.
+            task: number of a task. Where tasks rotate or permute the pixels, the same is done to these images. None
+                leaves the pixels where they are.
+        """
+        x = move_pixels(self._bytes(images), self._origin(task))
+        return self.scale(torch.from_numpy(x), torch.float32)
+
+    def _bytes(self, images: object) -> Pixels:
+        if isinstance(images, Image.Image):
+            return np.array(fit(images, self.shape))[None]
+        if isinstance(images, list | tuple):
+            if not images:
+                raise GradcastError("the list of images is empty; give at least one image")
+            return np.concatenate([self._bytes(image) for image in images])
+        if not isinstance(images, np.ndarray | Tensor):
+            raise GradcastError(
+                f"a {type(images).__name__} is no image; give a Pillow image, as PIL.Image.open gives it, an array or "
+                "a tensor"
+            )
+        one = images.ndim == 2 or (images.ndim == 3 and (images.shape[0] in CHANNELS or images.shape[-1] in CHANNELS))
+        return convert(pixels(images[None] if one else images, "the array of images"), self.shape)
+
+    def _origin(self, task: int | None) -> Int[np.ndarray, " pixels"] | None:
+        if task is None or not self.origins:
+            return None
+        if not 0 <= task < len(self.origins):
+            raise GradcastError(f"there is no task {task}; tasks are 0 to {len(self.origins) - 1}")
+        return self.origins[task]

@@ -1,0 +1,53 @@
+"""A trained network that stands alone: an ordinary ``nn.Module`` with its class names and its preprocessing."""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from gradcast.errors import GradcastError
+from gradcast.results.preprocess import Preprocess
+
+
+class TrainedModel(nn.Module):
+    """From preprocessed images to the logits of all columns.
+
+    Attributes:
+        network: the network itself, with the names of weights that its class gives them.
+        classes: the name of every column.
+        preprocess: a callable that turns images of any kind into what ``forward`` takes.
+    """
+
+    def __init__(
+        self, network: nn.Module, classes: Sequence[str], preprocess: Preprocess, *, width: int, tasks: int
+    ) -> None:
+        super().__init__()
+        self.network, self.classes, self.preprocess = network, list(classes), preprocess
+        self.width, self.tasks = width, tasks  # classes of a task, number of tasks
+
+    def forward(self, x: Float[Tensor, "n c h w"]) -> Float[Tensor, "n columns"]:
+        """Logits; the images are moved to the device of the weights."""
+        logits: Tensor = self.network(x.to(next(self.parameters())))
+        return logits.narrow(1, 0, len(self.classes))
+
+    def task_columns(self, task: int) -> slice:
+        """The columns of a task: ``logits[:, model.task_columns(2)]``. Where tasks share all columns, all of them."""
+        if not 0 <= task < self.tasks:
+            raise GradcastError(f"there is no task {task}; tasks are 0 to {self.tasks - 1}")
+        own = len(self.classes) > self.width
+        return slice(task * self.width, (task + 1) * self.width) if own else slice(0, self.width)
+
+
+class TaskNetworks(nn.Module):
+    """A network for every task, for learners with weights of each task's own; logits side by side.
+
+    ``width`` is the number of logits; columns after them are features.
+    """
+
+    def __init__(self, networks: Sequence[nn.Module], width: int) -> None:
+        super().__init__()
+        self.networks, self.width = nn.ModuleList(networks), width
+
+    def forward(self, x: Float[Tensor, "n c h w"]) -> Float[Tensor, "n columns"]:
+        return torch.cat([network(x).narrow(1, 0, self.width) for network in self.networks], dim=1)

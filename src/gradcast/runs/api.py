@@ -1,0 +1,84 @@
+"""``gradcast.run``: a run started from Python, with progress on the screen and its result as an object."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from torch import Tensor
+
+from gradcast.data.images import Source
+from gradcast.devices import use_threads
+from gradcast.errors import GradcastError
+from gradcast.results.run_result import RunResult
+from gradcast.runs import run as runs
+from gradcast.runs.checkpoint.keeper import Safety
+from gradcast.runs.prepared import Display
+from gradcast.runs.trackers import Tracker
+from gradcast.specs.spec import Spec
+
+
+def run(
+    spec: Spec,
+    *,
+    out: Path | str = "runs",
+    data: Path | str | None = None,
+    device: str = "auto",
+    threads: int | None = None,
+    progress: bool | None = None,
+    source: Source | None = None,
+    pool: np.ndarray | Tensor | None = None,
+    trackers: Sequence[Tracker] = (),
+    safety: Safety | None = None,
+) -> RunResult:
+    """Train every row of a specification that is not finished yet, and return the results of all.
+
+    Everything is written to a directory below ``out``: specification, metrics, weights, report and figures. The same
+    specification on the same data is never trained twice. A run that was stopped goes on from its newest checkpoint.
+    SIGINT and SIGTERM end a run after a step and a checkpoint.
+
+    Args:
+        spec: what to train, as ``gradcast.load`` or ``gradcast.parse`` gives it.
+        out: folder in which the run directory is made.
+        data: folder of datasets; None takes $GRADCAST_DATA, or else ./data.
+        device: "cpu", "cuda", "cuda:1" and so on; "auto" takes a GPU where there is one.
+        threads: CPU threads for torch, for the whole process; None leaves torch's setting as it is.
+        progress: whether to show progress bars on standard error; None shows them in terminals and notebooks.
+        source: labelled images in place of the named ones, as ``gradcast.own_data`` and ``from_datasets`` give them.
+        pool: unlabelled images in place of the named ones: bytes or numbers from 0 to 1, N x H x W, N x H x W x C or
+            N x C x H x W.
+        trackers: objects that receive every number as well, such as ``gradcast.runs.trackers.tracker("tensorboard")``.
+        safety: when checkpoints are written, whether to resume, and what happens to steps that are not finite.
+    """
+    if threads is not None:
+        if threads < 1:
+            raise GradcastError(f"threads = {threads} is not valid; give 1 or more, or None to leave torch's setting")
+        use_threads(threads)
+    with _display(progress) as display:
+        directory, rows = runs.run(
+            spec,
+            out=out,
+            data=data,
+            device=device,
+            source=source,
+            pool=pool,
+            display=display,
+            trackers=trackers,
+            safety=safety,
+        )
+    return RunResult(directory.path, rows)
+
+
+@contextmanager
+def _display(progress: bool | None) -> Iterator[Display | None]:
+    """Progress bars, where somebody sees them."""
+    from rich.console import Console  # here, not above: importing gradcast stays fast
+
+    from gradcast.cli.console import ProgressDisplay
+
+    console = Console(stderr=True)
+    if progress or (progress is None and (console.is_terminal or console.is_jupyter)):
+        with ProgressDisplay(console) as display:
+            yield display
+    else:
+        yield None

@@ -1,0 +1,218 @@
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from safetensors.torch import load_file, save_file
+
+import gradcast
+from gradcast.data.digits import digits
+from gradcast.data.images import Source
+from gradcast.data.own_images import own_data
+from gradcast.errors import GradcastError
+from gradcast.networks import MLP
+from gradcast.results.load_model import load_model
+from gradcast.results.result import RowResult
+from gradcast.results.run_result import RunResult
+from gradcast.results.trained_model import TrainedModel
+from gradcast.runs.directory import RunDirectory
+from gradcast.runs.run import run
+from gradcast.specs.text import load
+from tests.trained_runs import few_labels, finished, small
+
+CONVOLUTIONAL = ("model.latent=16", "model.widths=[16, 16, 16]", "model.channels=[4, 6, 8]", "schedule.epochs=1")
+
+
+def accuracies(model: TrainedModel, source: Source, tasks: int, order: np.ndarray | None = None) -> list[float]:
+    """Share of the test images of every task that the model classifies rightly, the task being known."""
+    found = []
+    for task in range(tasks):
+        test = source.test if order is None else source.test.only(order[task].tolist())
+        logits = model(model.preprocess(test.x, task))[:, model.task_columns(task)]
+        found.append(float((logits.argmax(1).numpy() == test.y).mean()))
+    return found
+
+
+def trained(out: Path, *settings: str, preset: str = "digits") -> tuple[RunDirectory, RowResult]:
+    """The first row of a run."""
+    spec = load(preset, list(settings))
+    directory, (row, *_) = run(spec.model_copy(update={"rows": spec.rows[:1]}), out=out, device="cpu")
+    return directory, row
+
+
+def own_copy(directory: RunDirectory, out: Path) -> Path:
+    """A run that a test may damage."""
+    return Path(shutil.copytree(directory.path, out / directory.path.name))
+
+
+def test_it_classifies_as_the_run_did() -> None:
+    directory, rows = finished()
+    for place, seed in enumerate(rows[1].seeds):
+        model = gradcast.load_model(directory.path, row="predicted", seed=seed)
+        assert accuracies(model, digits(0), 3) == pytest.approx(rows[1].matrices[place, -1].tolist())
+    assert isinstance(model, torch.nn.Module)
+    assert not model.training
+    assert model.classes == [str(digit) for digit in range(10)]
+    assert model.task_columns(2) == slice(0, 10)
+
+
+def test_a_result_a_path_and_a_row_name_the_same_model() -> None:
+    directory, rows = finished()
+    x = torch.rand(2, 1, 8, 8)
+    found = [
+        load_model(RunResult(directory.path, rows), "base"),
+        load_model(str(directory.path), row="base", seed=0),
+        load_model(directory.path / "base"),
+    ]
+    assert all(torch.equal(model(x), found[0](x)) for model in found)
+
+
+def test_a_split_stream_has_the_names_in_output_order(tmp_path: Path) -> None:
+    labels = np.array(["cat", "dog", "eel", "fox"])
+    x, y = np.random.default_rng(0).integers(0, 256, (80, 9, 7, 3), dtype=np.uint8), np.arange(80) % 4
+    source = Source("own", own_data(x, y, x, y).train, own_data(x, y, x, y).test, tuple(labels.tolist()))
+    settings = ["stream.scenario=split", "stream.tasks=2", "stream.class_order=[3, 0, 2, 1]", "stream.samples=all"]
+    settings += ["stream.size=8", "stream.normalise=standard", "learner.memory=8", "seeds=[4]"]
+    spec = load("digits", [*settings, "model.hidden=[5]"])
+    directory, (row, *_) = run(
+        spec.model_copy(update={"rows": spec.rows[:1]}), out=tmp_path, device="cpu", source=source
+    )
+    model = load_model(directory.path)
+    assert model.classes == ["fox", "cat", "eel", "dog"]
+    assert [model.classes[model.task_columns(task)] for task in range(2)] == [["fox", "cat"], ["eel", "dog"]]
+    order = np.array([[3, 0], [2, 1]])
+    assert accuracies(model, source, 2, order) == pytest.approx(row.matrices[0, -1].tolist())
+    assert model(model.preprocess(Image.new("RGB", (40, 30), "red"))).shape == (1, 4)
+    with pytest.raises(GradcastError, match="there is no task 2; tasks are 0 to 1"):
+        model.task_columns(2)
+
+
+@pytest.mark.parametrize(("heads", "classes"), [("shared", ["0 / 2", "1 / 3"]), ("masked", ["0", "1", "2", "3"])])
+def test_columns_that_tasks_share_have_the_names_of_all(tmp_path: Path, heads: str, classes: list[str]) -> None:
+    settings = ["stream.scenario=split", "stream.tasks=2", "stream.classes_per_task=2", f"model.heads={heads}"]
+    directory, _ = trained(tmp_path, *settings, "stream.samples=20", "learner.memory=8", "seeds=[0]")
+    assert load_model(directory.path).classes == classes
+
+
+def test_of_a_mean_teacher_it_is_the_teacher_and_averages_are_kept_as_evaluated(tmp_path: Path) -> None:
+    directory, rows = few_labels()
+    (row,) = (row for row in rows if row.name == "mean-teacher")
+    model = load_model(directory.path, "mean-teacher", 1)
+    assert accuracies(model, digits(0), 1) == pytest.approx(row.matrices[1, -1].tolist())
+    averaged, first = trained(tmp_path, "evaluation.average=5", "stream.tasks=2", "stream.samples=60", "seeds=[0]")
+    assert accuracies(load_model(averaged.path), digits(0), 2) == pytest.approx(first.matrices[0, -1].tolist())
+
+
+@pytest.mark.parametrize("learner", ["acl", "hat", "pnn", "finetune"])
+def test_learners_with_weights_of_each_task_give_all_columns(tmp_path: Path, learner: str) -> None:
+    own = ["learner.updates=1"] if learner == "acl" else []
+    directory, row = trained(
+        tmp_path, *CONVOLUTIONAL, f"learner.name={learner}", *own, "seeds=[1, 3]", preset="acl-digits"
+    )
+    source = digits(0).converted("own", 12)
+    for place, seed in enumerate([1, 3]):
+        model, order = load_model(directory.path, seed=seed), np.random.RandomState(seed).permutation(10)
+        assert model.classes == [str(label) for label in order]
+        found = accuracies(model, source, 2, order.reshape(2, 5))
+        assert found == pytest.approx(row.matrices[place, -1].tolist(), abs=0.005)
+
+
+def test_the_weights_load_into_a_plain_network() -> None:
+    directory, _ = finished()
+    file = directory.seed("base", 0) / "weights.safetensors"
+    state = {name.removeprefix("model."): tensor for name, tensor in load_file(file).items()}
+    plain = MLP([64, 12, 10])
+    plain.load_state_dict(state)
+    model, x = load_model(directory.path, "base"), torch.rand(3, 1, 8, 8)
+    assert torch.equal(plain(x), model(x))
+    assert torch.equal(model.network(x), model(x))
+
+
+@pytest.mark.parametrize(
+    ("row", "seed", "sentence"),
+    [
+        (None, None, "has several rows; choose one: row='base' or row='predicted' or row='random'"),
+        ("predict", 0, "there is no row 'predict' in .*; did you mean 'predicted'"),
+        ("base", 9, "there is no seed 9 in .*; its seeds: 0, 1, 2"),
+    ],
+)
+def test_a_wrong_row_or_seed_is_named_with_the_choices(row: str | None, seed: int | None, sentence: str) -> None:
+    with pytest.raises(GradcastError, match=sentence):
+        load_model(finished()[0].path, row, seed)
+
+
+def test_what_is_no_finished_run_is_explained(tmp_path: Path) -> None:
+    with pytest.raises(GradcastError, match="does not exist; name a run directory"):
+        load_model(tmp_path / "nowhere")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(GradcastError, match="is empty; name a run directory"):
+        load_model(tmp_path / "empty")
+    copy = own_copy(finished()[0], tmp_path)
+    (copy / "base" / "env.json").unlink()
+    with pytest.raises(GradcastError, match="base is not finished; complete it: gradcast run"):
+        load_model(copy, "base")
+
+
+def test_damaged_weights_are_one_sentence(tmp_path: Path) -> None:
+    copy = own_copy(finished()[0], tmp_path)
+    file = copy / "base" / "seed-0" / "weights.safetensors"
+    state = {name: tensor.clone() for name, tensor in load_file(file).items()}  # the file itself is mapped
+    faults: Sequence[tuple[bytes | dict[str, torch.Tensor], str]] = [
+        (file.read_bytes()[:100], "cannot be read"),
+        (b"", "cannot be read"),
+        ({}, "Missing key"),
+        ({**state, "model.extra": torch.zeros(1)}, "Unexpected key"),
+        ({**state, "task-0.x": torch.zeros(1)}, "Unexpected key"),
+        ({name: tensor[:1] for name, tensor in state.items()}, "size mismatch"),
+    ]
+    for content, sentence in faults:
+        if isinstance(content, bytes):
+            file.write_bytes(content)
+        else:
+            save_file(content, file)
+        with pytest.raises(GradcastError, match=rf"weights\.safetensors .*{sentence}.*delete .*base and run again"):
+            load_model(copy, "base")
+    file.unlink()
+    with pytest.raises(GradcastError, match=r"is missing; delete .*base and run again"):
+        load_model(copy, "base")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"shape": [1, 8]},
+        {"shape": [1, -8, 8]},
+        {"shape": [1, 10**9, 10**9]},
+        {"shape": None},
+        {"mean": [0.1, 0.2], "std": [1.0, 1.0]},
+        {"classes": ["0"]},
+        {"permutations": [[0, 1]]},
+        {"class_order": "nothing"},
+        {"class_order": [[1]]},
+    ],
+)
+def test_a_damaged_description_of_the_stream_is_one_sentence(tmp_path: Path, change: dict[str, object]) -> None:
+    copy = own_copy(finished()[0], tmp_path)
+    file = copy / "base" / "stream.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | change))
+    with pytest.raises(GradcastError, match=r"stream\.json cannot be read.*delete .*base and run again"):
+        load_model(copy, "base")
+
+
+def test_an_older_run_without_names_has_numbers(tmp_path: Path) -> None:
+    copy = own_copy(finished()[0], tmp_path)
+    file = copy / "base" / "stream.json"
+    file.write_text(json.dumps({k: v for k, v in json.loads(file.read_text()).items() if k != "classes"}))
+    assert load_model(copy, "base").classes == [str(digit) for digit in range(10)]
+
+
+def test_the_file_that_weights_began_with_is_not_needed(tmp_path: Path) -> None:
+    start = tmp_path / "start.safetensors"
+    save_file(MLP([64, 12, 10]).state_dict(), start)
+    directory, _ = run(small(f"model.weights={start}", "seeds=[0]"), out=tmp_path / "out", device="cpu")
+    start.unlink()
+    assert load_model(directory.path, "base").classes[3] == "3"
