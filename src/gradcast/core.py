@@ -136,7 +136,10 @@ class Terms:
 class TaskImages(Protocol):
     """The labelled training images of a task, in the order in which they come first."""
 
-    task: int
+    @property
+    def task(self) -> int:
+        """Its number."""
+        ...
 
     def batches(self, size: int) -> Iterator[Batch]:
         """All of them, in batches; the last may be short."""

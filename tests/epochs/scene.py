@@ -4,18 +4,18 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 import torch
-from torch import Tensor
-
-from gradcast.core import Metrics
-from gradcast.data.digits import digits
-from gradcast.data.images import Images, Source
-from gradcast.devices import Place
 from gradcast.epochs.lessons import Lessons
 from gradcast.epochs.loop import EpochLoop
 from gradcast.epochs.plateau import Plateau
 from gradcast.epochs.schedule import Schedule
 from gradcast.epochs.steps import StepEpochs
 from gradcast.epochs.supply import Supply
+from torch import Tensor
+
+from gradcast.core import Metrics
+from gradcast.data.digits import digits
+from gradcast.data.images import Images, Source
+from gradcast.devices import Place
 from gradcast.gradients.sgd import Sgd
 from gradcast.learners.acl.acl import Acl
 from gradcast.learners.acl.settings import AclSettings

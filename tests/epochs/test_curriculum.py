@@ -1,7 +1,7 @@
 import pytest
+from gradcast.epochs.curriculum import Curriculum
 
 from gradcast.devices import Place
-from gradcast.epochs.curriculum import Curriculum
 from gradcast.errors import GradcastError
 from gradcast.streams.scale import Scale
 from tests.epochs.scene import PLACE, source

@@ -1,13 +1,13 @@
 import json
 
 import torch
+from gradcast.epochs.core import Moment
+from gradcast.epochs.joint import Joint
+from gradcast.epochs.steps import StepEpochs
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from gradcast.core import Replay
-from gradcast.epochs.core import Moment
-from gradcast.epochs.joint import Joint
-from gradcast.epochs.steps import StepEpochs
 from gradcast.replicas.heads import Heads
 from gradcast.runs.checkpoint.state import pack, restore
 from gradcast.training.step import Step

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 import torch
+from gradcast.epochs.lessons import NOBODY, Lessons, class_order
 
 from gradcast.data.images import Images, Source
-from gradcast.epochs.lessons import NOBODY, Lessons, class_order
 from gradcast.errors import GradcastError
 from gradcast.streams.scale import Scale
 from tests.helpers import CPU

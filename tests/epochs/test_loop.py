@@ -5,14 +5,14 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from torch import Tensor
-
-from gradcast.core import Batch, Metrics
-from gradcast.devices import Place
 from gradcast.epochs.core import Draw, Moment, Reset
 from gradcast.epochs.loop import EpochLoop
 from gradcast.epochs.schedule import Schedule
 from gradcast.epochs.steps import StepEpochs
+from torch import Tensor
+
+from gradcast.core import Batch, Metrics
+from gradcast.devices import Place
 from gradcast.errors import Diverged
 from gradcast.learners.acl.acl import Acl
 from gradcast.learners.acl.settings import AclSettings

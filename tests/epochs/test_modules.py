@@ -1,7 +1,7 @@
 import torch
+from gradcast.epochs.modules import TaskModules, made
 from torch import nn
 
-from gradcast.epochs.modules import TaskModules, made
 from gradcast.replicas.heads import Heads
 from gradcast.replicas.replicas import Replicas
 from tests.helpers import CPU, flat

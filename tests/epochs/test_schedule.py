@@ -1,7 +1,6 @@
 import pytest
-from pydantic import ValidationError
-
 from gradcast.epochs.schedule import Schedule
+from pydantic import ValidationError
 
 
 def test_the_defaults_are_those_published_for_cifar_100() -> None:

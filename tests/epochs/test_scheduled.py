@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 import torch
-
 from gradcast.epochs.loop import EpochLoop
 from gradcast.epochs.steps import StepEpochs
+
 from gradcast.errors import GradcastError
 from gradcast.gradients.sgd import Sgd
 from gradcast.learners.acl.acl import Acl

@@ -1,5 +1,4 @@
 import torch
-
 from gradcast.epochs.snapshot import Snapshot
 
 FIRST, BOTH = torch.tensor([True, False]), torch.tensor([True, True])

@@ -1,10 +1,10 @@
 import torch
+from gradcast.epochs.core import EpochLearner, Moment
+from gradcast.epochs.steps import StepEpochs
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from gradcast.core import Batch
-from gradcast.epochs.core import EpochLearner, Moment
-from gradcast.epochs.steps import StepEpochs
 from gradcast.gradients.sgd import Sgd
 from gradcast.learners.agem import Agem
 from gradcast.learners.er import Er

@@ -1,7 +1,7 @@
 import numpy as np
 import torch
-
 from gradcast.epochs.supply import Supply
+
 from gradcast.signals.policy import Policy
 from gradcast.streams.pool import Pool
 from gradcast.streams.scale import Scale

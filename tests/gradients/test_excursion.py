@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from gradcast.signals.excursion import LENGTH, Excursion, explore, labelled_pass, on_simplex
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.functional import cosine_similarity, cross_entropy
 
 from gradcast.replicas.replicas import Replicas
-from gradcast.signals.excursion import LENGTH, Excursion, explore, labelled_pass, on_simplex
 from tests.replicas.test_replicas import own_module
 from tests.signals.scene import Scene, scene
 

@@ -1,12 +1,12 @@
 """Steps of two replicas against plain modules, autograd, and the formulas as they are written."""
 
 import torch
-from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
-
 from gradcast.epochs.core import EpochLearner, Moment
 from gradcast.epochs.modules import TaskModules, made
 from gradcast.epochs.steps import StepEpochs
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
 from gradcast.learners.hat import Hat
 from gradcast.networks.hat_network import REACH, HatNetwork, compensated, free_share, slope
 from gradcast.replicas.heads import Heads

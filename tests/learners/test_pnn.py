@@ -1,9 +1,9 @@
 import torch
+from gradcast.epochs.core import Moment
+from gradcast.epochs.steps import StepEpochs
 from torch.nn.functional import cross_entropy
 
 from gradcast.core import Batch
-from gradcast.epochs.core import Moment
-from gradcast.epochs.steps import StepEpochs
 from gradcast.learners.pnn import Pnn
 from gradcast.networks.pnn_network import Column, PnnNetwork
 from gradcast.randomness import seeded

@@ -2,9 +2,9 @@ import pytest
 import torch
 from torch import nn
 
-from gradcast.learners.acl.acl import replicas
 from gradcast.devices import Place
 from gradcast.errors import GradcastError
+from gradcast.learners.acl.acl import replicas
 from gradcast.networks.acl_network import (
     AclNetwork,
     Head,

@@ -1,9 +1,9 @@
 import json
 
 import numpy as np
-
 from gradcast.semi.history import HISTORY, history, when_tested
 from gradcast.semi.table import SemiSpec
+
 from tests.trained_runs import few_labels
 
 COURSE = SemiSpec(labels=10, steps=11, warm_up=0, milestones=[], ramp=0, test_every=4)

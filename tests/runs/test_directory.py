@@ -11,9 +11,9 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 
 from gradcast.errors import GradcastError
+from gradcast.runs.directory import WRITING, RunDirectory, to_json, write_tensors, write_text
 from gradcast.runs.recorder import Recorder
 from gradcast.specs.text import load
-from gradcast.runs.directory import WRITING, RunDirectory, to_json, write_tensors, write_text
 from tests.trained_runs import begun
 
 STEP = '{"step": 0, "task": 0, "loss": 1.0}\n'

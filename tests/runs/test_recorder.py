@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from gradcast.errors import GradcastError
-from gradcast.runs.recorder import Growing, Recorder
 from gradcast.runs.directory import RunDirectory
+from gradcast.runs.recorder import Growing, Recorder
 from tests.trained_runs import begun
 
 FULL = Path("/dev/full")

@@ -10,10 +10,10 @@ from gradcast.data.own_images import own_data
 from gradcast.errors import GradcastError
 from gradcast.results.report import verdicts
 from gradcast.results.result import RowResult
+from gradcast.runs.directory import RunDirectory
 from gradcast.runs.run import run
 from gradcast.specs.spec import Spec
 from gradcast.specs.text import load
-from gradcast.runs.directory import RunDirectory
 from tests.data.images import fill
 from tests.trained_runs import SMALL, finished, small
 

@@ -7,6 +7,16 @@ from typing import Literal
 
 import numpy as np
 import torch
+from gradcast.semi.core import Moment, Part
+from gradcast.semi.labels import choose_labelled
+from gradcast.semi.loop import SemiLoop
+from gradcast.semi.mean_teacher import MeanTeacher
+from gradcast.semi.meta_fitness import MetaFitness
+from gradcast.semi.meta_labels import MetaLabels
+from gradcast.semi.mix_up import MixUp
+from gradcast.semi.schedule import Schedule
+from gradcast.semi.step import SemiStep
+from gradcast.semi.supply import Supply
 from torch import Tensor
 
 from gradcast.core import Batch, Unlabelled
@@ -18,16 +28,6 @@ from gradcast.networks.mlp import MLP
 from gradcast.randomness import seeded
 from gradcast.replicas.heads import Heads
 from gradcast.replicas.replicas import Replicas
-from gradcast.semi.core import Moment, Part
-from gradcast.semi.labels import choose_labelled
-from gradcast.semi.loop import SemiLoop
-from gradcast.semi.mean_teacher import MeanTeacher
-from gradcast.semi.meta_fitness import MetaFitness
-from gradcast.semi.meta_labels import MetaLabels
-from gradcast.semi.mix_up import MixUp
-from gradcast.semi.schedule import Schedule
-from gradcast.semi.step import SemiStep
-from gradcast.semi.supply import Supply
 from gradcast.streams.pool import Pool
 from gradcast.streams.scale import scale_for
 from gradcast.training.evaluate import Evaluator

@@ -4,6 +4,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from gradcast.semi.build import loop
+from gradcast.semi.core import Part
+from gradcast.semi.loop import SemiLoop
+from gradcast.semi.mean_teacher import MeanTeacher
+from gradcast.semi.meta_fitness import MetaFitness
+from gradcast.semi.meta_labels import MetaLabels
+from gradcast.semi.schedule import Schedule
+from gradcast.semi.signalled import Signalled
 from torch import Tensor
 
 from gradcast.data.cache import Cache
@@ -13,14 +21,6 @@ from gradcast.data.load import Shelf, untracked
 from gradcast.devices import Place
 from gradcast.learners.registry import MgSpec
 from gradcast.runs.checkpoint.keeper import Safety
-from gradcast.semi.build import loop
-from gradcast.semi.core import Part
-from gradcast.semi.loop import SemiLoop
-from gradcast.semi.mean_teacher import MeanTeacher
-from gradcast.semi.meta_fitness import MetaFitness
-from gradcast.semi.meta_labels import MetaLabels
-from gradcast.semi.schedule import Schedule
-from gradcast.semi.signalled import Signalled
 from gradcast.signals.noise import Noise
 from gradcast.signals.predicted import Predicted
 from gradcast.signals.pseudo_labels import PseudoLabels

@@ -1,7 +1,7 @@
 import pytest
+from gradcast.semi.feasible import check_semi, uses_unlabelled
 
 from gradcast.errors import GradcastError
-from gradcast.semi.feasible import check_semi, uses_unlabelled
 from gradcast.specs import build
 from gradcast.specs.compatibility import check
 from gradcast.specs.spec import Setting

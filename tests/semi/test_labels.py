@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
+from gradcast.semi.labels import choose_labelled, others
 
 from gradcast.data.images import Images, Source
 from gradcast.errors import GradcastError
-from gradcast.semi.labels import choose_labelled, others
 from tests.semi.scene import source
 
 CLASSES = ("a", "b", "c")

@@ -1,7 +1,7 @@
 import pytest
 import torch
-
 from gradcast.semi.mean_teacher import MeanTeacher
+
 from tests.replicas.test_replicas import own_module
 from tests.semi.scene import images, moment, small_model
 

@@ -2,14 +2,14 @@
 
 import pytest
 import torch
+from gradcast.semi.core import Moment
+from gradcast.semi.meta_fitness import MetaFitness
 from torch import Tensor
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy, normalize
 
 from gradcast.gradients.gradient_learner import GradientLearner
 from gradcast.replicas.replicas import Replicas
-from gradcast.semi.core import Moment
-from gradcast.semi.meta_fitness import MetaFitness
 from tests.replicas.test_replicas import own_module
 from tests.semi.scene import learner, moment, small_model
 

@@ -1,7 +1,7 @@
 import torch
-
 from gradcast.semi.meta_labels import MetaLabels
 from gradcast.signals.excursion import explore, labelled_pass
+
 from tests.semi.scene import moment, small_model
 
 

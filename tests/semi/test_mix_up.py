@@ -1,9 +1,9 @@
 import numpy as np
 import torch
-
-from gradcast.randomness import numpy_generator
 from gradcast.semi.meta_labels import MetaLabels
 from gradcast.semi.mix_up import MixUp
+
+from gradcast.randomness import numpy_generator
 from tests.semi.scene import images, moment, small_model
 
 

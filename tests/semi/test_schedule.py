@@ -1,7 +1,7 @@
 import pytest
+from gradcast.semi.schedule import Schedule
 
 from gradcast.errors import GradcastError
-from gradcast.semi.schedule import Schedule
 
 
 @pytest.mark.parametrize(

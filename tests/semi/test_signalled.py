@@ -1,9 +1,9 @@
 import pytest
 import torch
+from gradcast.semi.signalled import Signalled
 
 from gradcast.gradients.length import Length
 from gradcast.randomness import torch_generator
-from gradcast.semi.signalled import Signalled
 from gradcast.signals.noise import Noise
 from gradcast.signals.predicted import Predicted
 from gradcast.signals.pseudo_labels import PseudoLabels

@@ -6,6 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from gradcast.semi.core import Part
+from gradcast.semi.mean_teacher import MeanTeacher
+from gradcast.semi.meta_fitness import MetaFitness
+from gradcast.semi.meta_labels import MetaLabels
+from gradcast.semi.mix_up import MixUp
+from gradcast.semi.schedule import Schedule
+from gradcast.semi.signalled import Signalled
+from gradcast.semi.step import SemiStep
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, kl_div, normalize, one_hot
 
@@ -15,14 +23,6 @@ from gradcast.networks import SlimResNet18
 from gradcast.randomness import numpy_generator, seeded
 from gradcast.replicas.heads import Heads
 from gradcast.replicas.replicas import Replicas
-from gradcast.semi.core import Part
-from gradcast.semi.mean_teacher import MeanTeacher
-from gradcast.semi.meta_fitness import MetaFitness
-from gradcast.semi.meta_labels import MetaLabels
-from gradcast.semi.mix_up import MixUp
-from gradcast.semi.schedule import Schedule
-from gradcast.semi.signalled import Signalled
-from gradcast.semi.step import SemiStep
 from gradcast.signals.pseudo_labels import PseudoLabels
 from gradcast.training.capture import Captured
 from tests.helpers import flat, needs_gpu

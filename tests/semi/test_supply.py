@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 import torch
+from gradcast.semi.supply import Supply
 from torch import Tensor
 
 from gradcast.core import Batch, Unlabelled
 from gradcast.errors import GradcastError
 from gradcast.runs.checkpoint.state import pack, restore
-from gradcast.semi.supply import Supply
 from gradcast.streams.pool import Pool, named
 from gradcast.streams.scale import Scale
 from tests.helpers import CPU

@@ -1,10 +1,10 @@
 import tomllib
 
 import pytest
-
-from gradcast.errors import GradcastError
 from gradcast.semi.schedule import Schedule
 from gradcast.semi.table import SemiSpec
+
+from gradcast.errors import GradcastError
 from gradcast.specs.text import dump, load, parse
 
 

@@ -2,10 +2,10 @@ from dataclasses import replace
 
 import pytest
 import torch
+from gradcast.signals.excursion import on_simplex
 from torch.func import functional_call
 from torch.nn.functional import cosine_similarity, cross_entropy, kl_div
 
-from gradcast.signals.excursion import on_simplex
 from gradcast.signals.meta_gradient import MetaGradient, squared_distance
 from gradcast.signals.mixtures import Shares
 from tests.replicas.passes.reference import numbers

@@ -1,7 +1,7 @@
 import pytest
+from gradcast.signals.words import describe
 
 from gradcast.signals.registry import SIGNALS
-from gradcast.signals.words import describe
 from gradcast.specs.text import load
 from tests.helpers import OPTIONS, signal_and_pool
 

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
+from gradcast.epochs.curriculum import Curriculum
 from torch import Tensor, nn
 
 from gradcast.data.images import Images, Source
-from gradcast.epochs.curriculum import Curriculum
 from gradcast.errors import GradcastError
 from gradcast.networks import MLP
 from gradcast.networks import registry as models

@@ -4,12 +4,12 @@ from typing import get_args
 
 import numpy as np
 import pytest
+from gradcast.epochs.curriculum import Curriculum
+from gradcast.epochs.schedule import Schedule
 from pydantic import ValidationError
 
 from gradcast.data.catalogue import CATALOGUE
 from gradcast.data.images import Images, Source
-from gradcast.epochs.curriculum import Curriculum
-from gradcast.epochs.schedule import Schedule
 from gradcast.errors import GradcastError
 from gradcast.reproduce.cells import Cell
 from gradcast.reproduce.experiment import load as load_table

@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 import torch
+from gradcast.streams.held_out import HeldOut
 
 from gradcast.data.digits import digits
 from gradcast.errors import GradcastError
 from gradcast.signals.policy import Draws, Policy
 from gradcast.streams.augment import AUGMENTATIONS
-from gradcast.streams.held_out import HeldOut
 from gradcast.streams.scenarios import permuted, split
 from gradcast.streams.stream import Stream
 from tests.helpers import CPU

@@ -5,18 +5,18 @@ from typing import Any
 
 import pytest
 import torch
+from gradcast.epochs.loop import EpochLoop
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from gradcast.core import Batch, Metrics, Signal, Unlabelled
 from gradcast.devices import Place
-from gradcast.epochs.loop import EpochLoop
 from gradcast.gradients.gradient_learner import GradientLearner
 from gradcast.gradients.length import Length
+from gradcast.learners.dcl import dcl
 from gradcast.learners.finetune import Finetune
 from gradcast.learners.gem import Gem
-from gradcast.learners.dcl import dcl
 from gradcast.learners.registry import learner as learner_by_name
 from gradcast.memories.ring import TaskMemory
 from gradcast.networks import MLP, SlimResNet18
@@ -24,9 +24,9 @@ from gradcast.randomness import seeded, torch_generator
 from gradcast.replicas.heads import Heads
 from gradcast.replicas.replicas import Replicas
 from gradcast.runs.prepared import PreparedRun
+from gradcast.signals.noise import Noise
 from gradcast.signals.policy import Policy
 from gradcast.signals.predicted import Predicted
-from gradcast.signals.noise import Noise
 from gradcast.signals.registry import SIGNALS, signal, views
 from gradcast.specs.text import load
 from gradcast.streams.scale import Scale

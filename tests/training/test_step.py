@@ -6,9 +6,9 @@ from torch import Tensor, nn
 
 from gradcast.core import Batch, Learner, Unlabelled
 from gradcast.gradients.gradient_learner import GradientLearner
+from gradcast.learners.dcl import dcl
 from gradcast.learners.finetune import Finetune
 from gradcast.learners.gem import Gem
-from gradcast.learners.dcl import dcl
 from gradcast.memories.ring import TaskMemory
 from gradcast.networks import SlimResNet18
 from gradcast.randomness import seeded

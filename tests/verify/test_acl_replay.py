@@ -8,8 +8,8 @@ import pytest
 from torch import Tensor
 
 from gradcast.errors import GradcastError
-from gradcast.verify.trace import Worst
 from gradcast.verify.replay import replay
+from gradcast.verify.trace import Worst
 
 FILES = [
     ("acl", 36),

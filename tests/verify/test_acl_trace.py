@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from gradcast.devices import Place
 from gradcast.verify.acl_trace import (
     AclConfig,
     AclTrace,
@@ -15,7 +16,6 @@ from gradcast.verify.acl_trace import (
     RecordedLessons,
     RecordedNetworks,
 )
-from gradcast.devices import Place
 from tests.helpers import CPU
 
 

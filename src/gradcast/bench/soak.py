@@ -11,7 +11,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 from gradcast.errors import GradcastError
-from gradcast.learners.registry import FEW_LABELS, LEARNERS, SCHEDULED
+from gradcast.learners.registry import LEARNERS
 from gradcast.runs.checkpoint.keeper import Safety
 from gradcast.runs.run import run
 from gradcast.signals.registry import SIGNALS
@@ -65,8 +65,9 @@ def soak(minutes: float, say: Callable[[str], None]) -> Soak:
     if not Path("/proc/self/statm").is_file():
         raise GradcastError("a soak reads memory and open files from /proc, which this system does not have")
     begun, samples = time.monotonic(), list[Sample]()
-    learners = [name for name in LEARNERS if name not in (*SCHEDULED, *FEW_LABELS)]
-    pairs = [(learner, signal) for signal in SIGNALS for learner in learners]
+    learners = [name for name in LEARNERS.own if name != "python" and "own-network" not in LEARNERS[name].traits]
+    signals = [name for name in SIGNALS.own if name != "python"]
+    pairs = [(learner, signal) for signal in sorted(signals) for learner in sorted(learners)]
     for number in count():
         learner, signal = pairs[number % len(pairs)]
         say(f"{number} runs; now {learner} with {signal}")

@@ -86,7 +86,7 @@ class Scene:
         """Our step, as a run takes it: batch number in, projected replicas out."""
         step = self.step()
         advance = fastest(step)
-        return lambda index: advance(self.batch(index), None)["projected"], step.model
+        return lambda index: advance(self.batch(index), ())["projected"], step.model
 
     def batch(self, index: int) -> Batch:
         """One of those to come."""
@@ -134,7 +134,7 @@ class Life:
 
     def _learn(self, task: int) -> None:
         for _ in range(self.network.lived):
-            self.advance(self._batch(task, BATCH), None)
+            self.advance(self._batch(task, BATCH), ())
         self.memory.write(self._batch(task, MEMORIES))  # full, whatever the steps have left there
 
     def _batch(self, task: int, count: int) -> Batch:

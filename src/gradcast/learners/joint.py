@@ -50,7 +50,8 @@ class Joint(Learner):
             return
         found = [self._batch(part, number) for part in self.parts]
         tasks = [torch.full_like(each.y, each.task) for each in found]
-        fresh = Replay(*(torch.cat(each, 1) for each in ([b.x for b in found], [b.y for b in found], tasks)))
+        x, y = torch.cat([each.x for each in found], 1), torch.cat([each.y for each in found], 1)
+        fresh = Replay(x, y, torch.cat(tasks, 1))
         self.size = fresh.y.shape[1]
         kept = self.drawn.setdefault(self.size, fresh)
         for place, new in ((kept.x, fresh.x), (kept.y, fresh.y)):

@@ -20,7 +20,7 @@ class PythonLearnerSpec(LearnerTable):
 
 
 def _build(table: PythonLearnerSpec, context: Context) -> Learner:
-    return build_imported(table, context, Learner, "learner")
+    return build_imported(table, context, Learner, "learner")  # type: ignore[type-abstract]
 
 
 def _label(table: PythonLearnerSpec) -> str:

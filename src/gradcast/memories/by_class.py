@@ -89,11 +89,11 @@ class ClassMemory:
         ]
 
     @property
-    def filled(self) -> tuple[Tensor, ...] | None:
+    def filled(self) -> dict[str, Tensor]:
         """All places up to the last one of a task that came."""
         return self.places.first(self.size * (max(self.order, default=-1) + 1))
 
     @filled.setter
-    def filled(self, known: tuple[Tensor, ...] | None) -> None:
+    def filled(self, known: dict[str, Tensor]) -> None:
         self.places.fill(known)
         self._past, self._whole = None, {}

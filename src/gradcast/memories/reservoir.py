@@ -1,6 +1,6 @@
 """A memory of fixed size for a stream without end: every image seen so far is in it with equal probability."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -24,20 +24,23 @@ class Reservoir:
         self.draws = [numpy_generator(seed, "replay") for seed in seeds]
         self.places = Slots(size)
 
-    def write(self, batch: Batch) -> None:
-        """The n-th image seen goes to a random place among n, if the memory has that place."""
+    def write(self, batch: Batch, fields: Mapping[str, Tensor] | None = None) -> None:
+        """The n-th image seen goes to a random slot among n, if the memory has that slot.
+
+        ``fields`` are further values of each image, such as logits; they come back with the replay.
+        """
         count = batch.x.shape[1]
         chosen = np.stack([self._places(generator, count) for generator in self.slots])
-        self.places.put(batch, to_device(chosen, batch.x.device))
+        self.places.put(batch, to_device(chosen, batch.x.device), fields)
         self.seen += count
 
     @property
-    def filled(self) -> tuple[Tensor, ...] | None:
-        """Images, labels and tasks that it holds."""
+    def filled(self) -> dict[str, Tensor]:
+        """All that it holds."""
         return self.places.first(self.held)
 
     @filled.setter
-    def filled(self, known: tuple[Tensor, ...] | None) -> None:
+    def filled(self, known: dict[str, Tensor]) -> None:
         self.places.fill(known)
 
     @property

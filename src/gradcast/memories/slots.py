@@ -1,6 +1,6 @@
-"""Numbered places for images with their labels and tasks, of which some are drawn in every step."""
+"""Numbered slots for images with their labels, tasks and further fields, of which some are drawn in every step."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
@@ -10,49 +10,51 @@ from torch import Tensor
 from gradcast.core import Batch, Replay
 from gradcast.devices import to_device
 
+OWN = ("x", "y", "tasks")  # fields that every memory has
+
 
 class Slots:
-    """``size`` places a replica, and one more where images go that are not kept."""
+    """``size`` slots a replica, and one more where images go that are not kept.
+
+    What else is stored of each image (logits, counters) has a name; all images have the same fields.
+    """
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self.kept: Replay | None = None  # made when the first batch shows shape and device
-        self.drawn: Replay | None = None  # keeps its place in memory while as many images are drawn
+        self.kept: dict[str, Tensor] = {}  # made when the first batch shows shape and device
+        self.drawn: dict[str, Tensor] = {}  # keep their place in memory while as many images are drawn
 
-    def put(self, batch: Batch, places: Int[Tensor, "r b"]) -> None:
-        """Write the images of a batch into these places; no place but the one more may come twice."""
-        if self.kept is None:
-            self.kept = Replay(self._room(batch.x), self._room(batch.y), self._room(batch.y))
+    def put(self, batch: Batch, places: Int[Tensor, "r b"], fields: Mapping[str, Tensor] | None = None) -> None:
+        """Write the images of a batch into these slots; no slot but the one more may come twice."""
+        values = {"x": batch.x, "y": batch.y, "tasks": batch.each_task, **(fields or {})}
+        if not self.kept:
+            self.kept = {name: self._room(value) for name, value in values.items()}
         rows = torch.arange(len(places), device=places.device).unsqueeze(1)
-        self.kept.x[rows, places] = batch.x
-        self.kept.y[rows, places] = batch.y
-        self.kept.tasks[rows, places] = batch.task
+        for name, value in values.items():
+            self.kept[name][rows, places] = value.to(self.kept[name].dtype)
 
     def take(self, places: Sequence[Int[np.ndarray, " m"]]) -> Replay:
-        """What lies in these places, equally many a replica."""
-        assert self.kept is not None
-        index = to_device(np.stack(places), self.kept.x.device)
+        """What lies in these slots, equally many a replica."""
+        index = to_device(np.stack(places), self.kept["x"].device)
         rows = torch.arange(len(index), device=index.device).unsqueeze(1)
-        taken: list[Tensor] = [each[rows, index] for each in (self.kept.x, self.kept.y, self.kept.tasks)]
-        if self.drawn is None or self.drawn.y.shape != taken[1].shape:
-            self.drawn = Replay(*taken)
-        for place, new in zip((self.drawn.x, self.drawn.y, self.drawn.tasks), taken, strict=True):
-            place.copy_(new)
-        return self.drawn
+        taken: dict[str, Tensor] = {name: value[rows, index] for name, value in self.kept.items()}
+        if not self.drawn or self.drawn["y"].shape != taken["y"].shape:
+            self.drawn = taken
+        for name, place in self.drawn.items():
+            place.copy_(taken[name])
+        further = {name: value for name, value in self.drawn.items() if name not in OWN}
+        return Replay(self.drawn["x"], self.drawn["y"], self.drawn["tasks"], further)
 
-    def first(self, count: int) -> tuple[Tensor, ...] | None:
-        """Images, labels and tasks of the first places."""
-        if self.kept is None:
-            return None
-        return tuple(each[:, :count] for each in (self.kept.x, self.kept.y, self.kept.tasks))
+    def first(self, count: int) -> dict[str, Tensor]:
+        """All fields of the first slots."""
+        return {name: value[:, :count] for name, value in self.kept.items()}
 
-    def fill(self, known: tuple[Tensor, ...] | None) -> None:
-        """Begin with these in the first places and nothing elsewhere."""
-        self.kept = None if known is None else Replay(*(self._room(each) for each in known))
-        if self.kept is not None and known is not None:
-            for place, each in zip((self.kept.x, self.kept.y, self.kept.tasks), known, strict=True):
-                place[:, : each.shape[1]] = each
+    def fill(self, known: Mapping[str, Tensor]) -> None:
+        """Begin with these in the first slots and nothing elsewhere."""
+        self.kept, self.drawn = {name: self._room(value) for name, value in known.items()}, {}
+        for name, value in known.items():
+            self.kept[name][:, : value.shape[1]] = value
 
     def _room(self, batch: Shaped[Tensor, "r b *shape"]) -> Shaped[Tensor, "r m *shape"]:
-        """For images or labels like these."""
+        """For values like these."""
         return batch.new_zeros(len(batch), self.size + 1, *batch.shape[2:])

@@ -23,7 +23,7 @@ class PythonSignalSpec(SignalTable):
 
 
 def _build(table: PythonSignalSpec, context: Context) -> Signal:
-    return build_imported(table, context, Signal, "signal")
+    return build_imported(table, context, Signal, "signal")  # type: ignore[type-abstract]
 
 
 def _label(table: PythonSignalSpec) -> str:

@@ -1,6 +1,6 @@
 """From a setting to the objects it means: the one place that says how a row is built."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from torch import nn
 
@@ -59,6 +59,7 @@ def stream(spec: StreamSpec, shelf: Shelf, source: Source | None = None) -> Stre
         found = load_source(spec.source, shelf, path=spec.path, size=size, colour=spec.colour, data_seed=spec.data_seed)
     else:
         found = source.converted(spec.colour, size)
+    facts: Mapping[str, object]
     own_tasks, per_task = None, None if spec.classes_per_task == "even" else spec.classes_per_task
     if spec.scenario == "rotated":
         tasks, width, facts = scenarios.rotated(found, spec.tasks, spec.data_seed)

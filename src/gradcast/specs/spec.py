@@ -135,7 +135,7 @@ class Setting(Table):
 
     def pool_of(self, signal: SignalSpec) -> int:
         """Which of the row's pools a signal takes."""
-        names = [pool.name for pool in self.pool]
+        names: list[str] = [pool.name for pool in self.pool]
         return names.index(signal.pool) if signal.pool else 0
 
 

@@ -61,7 +61,7 @@ class Feed:
         drawing = np.flatnonzero(used)
         for replica in drawing:
             self.last[replica] = self.walks[replica].take(self.size)
-        seeds, generators = ([own[replica] for replica in drawing] for own in (self.seeds, self.generators))
+        seeds, generators = [self.seeds[r] for r in drawing], [self.generators[r] for r in drawing]
         made = [
             self.pool.images(task, seeds, self.last[drawing], generators, self.views.steps)
             for _ in range(self.views.count)

@@ -89,7 +89,8 @@ class Stream:
         if self.labels is None:
             return shown
         y = self.task(task, seed).train.y[shown]
-        return shown[choose_labelled(y, self.labels, seed, task=task, classes=self.width)]
+        chosen: np.ndarray = shown[choose_labelled(y, self.labels, seed, task=task, classes=self.width)]
+        return chosen
 
     def unlabelled(self, task: int, seed: int) -> Int[np.ndarray, " rest"]:
         """Training images that the seed is shown without their label, in rising order."""

@@ -159,8 +159,10 @@ class TaskData:
         y = np.stack([_padded(s.y[own], longest, NO_IMAGE) for s, own in zip(subsets, chosen, strict=True)])
         unique, index = np.unique(places, return_inverse=True)
         x = move_pixels(subsets[0].source[unique], self.stream.tasks[task].origin)
-        on_device = [torch.from_numpy(array).to(self.place.device) for array in (x, index.reshape(places.shape), y)]
-        return Portion(*on_device, task)
+        pixels, rows, labels = (
+            torch.from_numpy(array).to(self.place.device) for array in (x, index.reshape(places.shape), y)
+        )
+        return Portion(pixels, rows, labels, task)
 
 
 def _padded(values: np.ndarray, length: int, fill: int) -> np.ndarray:

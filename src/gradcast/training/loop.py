@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol, runtime_checkable
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -124,9 +125,14 @@ class Loop:
         return Extent(batches, schedule.epoch(0) if schedule.may_end_early else None, schedule.every)
 
     def state(self) -> dict[str, Tensor]:
-        """All that was learned as it is evaluated, by names, one row a replica."""
+        """All that was learned as it is evaluated, by names, one row a replica; with few labels, which images had one."""
         with shown(self.average, self.trainer.model):
-            return {name: rows.clone() for name, rows in self.trainer.state().items()}
+            learned = {name: rows.clone() for name, rows in self.trainer.state().items()}
+        stream, tasks = self.data.stream, self.data.tasks
+        for task in range(tasks) if stream.labels is not None else ():
+            places = np.stack([stream.labelled(task, seed) for seed in self.seeds])
+            learned["labelled" if tasks == 1 else f"labelled-{task}"] = torch.from_numpy(places)
+        return learned
 
     def run(self, observers: Sequence[Observer], keeper: Keeper | None = None) -> None:
         """Train on all tasks in order, from where the keeper says."""

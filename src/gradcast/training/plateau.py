@@ -9,7 +9,7 @@ from torch import Tensor
 
 from gradcast.core import Batch, Metrics
 from gradcast.devices import to_device
-from gradcast.streams.orders import Epochs
+from gradcast.streams.orders import Epochs, Order
 from gradcast.streams.task_data import Portion, TaskData
 from gradcast.training.average import Average, shown
 from gradcast.training.plateau_rates import RESET_FACTOR
@@ -41,7 +41,8 @@ class Plateau:
     ) -> None:
         self.data, self.trainer, self.spec, self.batch, self.average = data, trainer, spec, batch, average
         self.rates = spec.rates(len(data.seeds), lr)
-        self.best, self.order = Snapshot(), Epochs(data, batch)
+        self.best = Snapshot()
+        self.order: Order = Epochs(data, batch)
 
     def steps(self, task: int) -> int:
         """All epochs."""
@@ -64,7 +65,7 @@ class Plateau:
             going = to_device(self.rates.going, theta.device)
             lr = torch.where(going, self.rates.rates(theta), 0.0)
             for place in range(done - epoch * length if epoch == done // length else 0, length):
-                yield Turn(task, epoch * length + place, epoch, place, lr, named=True, going=self.rates.going)
+                yield Turn(task, epoch * length + place, epoch, place, lr, going=self.rates.going)
             if not self.rates.going.any():
                 return
 

@@ -64,7 +64,7 @@ class Constant:
 
     def __init__(self, data: TaskData, *, batch: int, epochs: int, lr: float) -> None:
         self.data, self.batch, self.epochs, self.lr = data, batch, epochs, lr
-        self.order = Passes(data, batch)
+        self.order: Order = Passes(data, batch)
 
     def steps(self, task: int) -> int:
         """All passes."""
@@ -81,7 +81,7 @@ class Constant:
     def turns(self, task: int, done: int) -> Iterator[Turn]:
         """One batch after another."""
         length = self.epoch(task)
-        return (Turn(task, n, n // length, n % length, self.lr) for n in range(done, self.steps(task)))
+        return (Turn(task, n, n // length, n % length, self.lr, numbered=True) for n in range(done, self.steps(task)))
 
     def after(self, turn: Turn, test: Test) -> Metrics:
         """Nothing follows from a batch."""
@@ -103,7 +103,7 @@ class Steps:
 
     def __init__(self, data: TaskData, spec: StepsSpec, *, batch: int, lr: float) -> None:
         self.data, self.spec, self.batch, self.lr, self.every = data, spec, batch, lr, spec.test_every
-        self.order = Walks(data, batch)
+        self.order: Order = Walks(data, batch)
 
     def steps(self, task: int) -> int:
         """The same number in all tasks."""
@@ -124,7 +124,7 @@ class Steps:
                 (len(self.data.seeds),), self.lr * self.spec.rate(number + 1), dtype=self.data.place.dtype
             )
             lr = to_device(rate, self.data.place.device)
-            yield Turn(task, number, 0, number, lr, self.spec.weight(number + 1))
+            yield Turn(task, number, 0, number, lr, self.spec.weight(number + 1), numbered=True)
 
     def after(self, turn: Turn, test: Test) -> Metrics:
         """A look at the test images of the task now and then; nothing is decided by it."""

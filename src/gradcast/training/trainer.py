@@ -33,12 +33,12 @@ class Turn:
     place: int  # of the batch in its epoch
     lr: LearningRate
     ramp: float | None = None  # weight of ramped signals; None: 1
-    named: bool = False  # random numbers are named by task, epoch and place, and not by the step's number
+    numbered: bool = False  # a step's random numbers are named by its number, not by task, epoch and place
     going: Bool[Tensor, " r"] | None = None  # replicas that train, on the host; None: all
 
-    def name(self, update: int | str = 0) -> str | None:
+    def name(self, update: int | str = 0) -> str:
         """A name for the random numbers of one update on the batch."""
-        return f"{self.task}/{self.epoch}/{self.place}/{update}" if self.named else None
+        return f"{self.task}/{self.epoch}/{self.place}/{update}"
 
 
 @runtime_checkable
@@ -170,7 +170,7 @@ class StepTrainer:
 
     def step(self, batch: Batch, draw: Draw, turn: Turn) -> Metrics:
         """One update."""
-        self.update.at(turn.name(), turn.lr, turn.ramp)
+        self.update.at(None if turn.numbered else turn.name(), turn.lr, turn.ramp)
         return self.advance(batch, draw() if self.update.signals else ())
 
     @torch.no_grad()

@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from gradcast.learners.acl.acl import Acl
-from gradcast.learners.acl.settings import AclSettings
-from gradcast.memories.by_class import ClassMemory
 from gradcast.core import Batch, Signal
 from gradcast.devices import Place
 from gradcast.gradients.gradient_learner import GradientLearner
+from gradcast.learners.acl.acl import Acl
+from gradcast.learners.acl.settings import AclSettings
+from gradcast.memories.by_class import ClassMemory
 from gradcast.networks.acl_network import AclNetwork, Head, Private
 from gradcast.randomness import seeded
 from gradcast.replicas.replicas import Replicas

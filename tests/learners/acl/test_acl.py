@@ -3,28 +3,28 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from gradcast.epochs.core import EpochLearner, Moment
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from gradcast.learners.acl.acl import Acl, replicas
-from gradcast.learners.acl.losses import orthogonality
-from gradcast.learners.acl.settings import AclSettings
-from gradcast.runs.checkpoint.state import pack, restore
 from gradcast.core import Batch, Signal, Unlabelled
 from gradcast.devices import Place
-from gradcast.epochs.core import EpochLearner, Moment
 from gradcast.errors import GradcastError
 from gradcast.gradients.gradient_learner import GradientLearner
 from gradcast.gradients.length import Length
+from gradcast.learners.acl.acl import Acl, replicas
+from gradcast.learners.acl.losses import orthogonality
+from gradcast.learners.acl.settings import AclSettings
 from gradcast.networks.acl_network import AclNetwork, Head, HeadPerTask
 from gradcast.randomness import torch_generator
 from gradcast.replicas.replicas import Replicas
+from gradcast.runs.checkpoint.state import pack, restore
 from gradcast.signals.forward_only import ForwardOnly
 from gradcast.signals.meta_gradient import MetaGradient
 from gradcast.signals.noise import Noise
 from gradcast.signals.pseudo_labels import PseudoLabels
-from tests.learners.acl.scene import CLASSES, LATENT, batch, images, learner, network, predicted
 from tests.helpers import CPU
+from tests.learners.acl.scene import CLASSES, LATENT, batch, images, learner, network, predicted
 from tests.test_replicas import own_module
 
 LR = torch.tensor([0.05, 0.05], dtype=torch.float64)

@@ -2,21 +2,21 @@
 
 import pytest
 import torch
+from gradcast.epochs.core import Moment
 from torch import Tensor, nn
 from torch.autograd import Function
 from torch.nn.functional import cross_entropy
 
-from gradcast.learners.acl.acl import Acl
-from gradcast.learners.acl.settings import AclSettings
-from gradcast.learners.acl.acl_step import mean_over
 from gradcast.core import Unlabelled
-from gradcast.epochs.core import Moment
+from gradcast.learners.acl.acl import Acl
+from gradcast.learners.acl.acl_step import mean_over
+from gradcast.learners.acl.settings import AclSettings
 from gradcast.networks.acl_network import AclNetwork
 from gradcast.randomness import torch_generator
 from gradcast.signals.policy import Policy
 from gradcast.signals.predicted import Predicted
-from tests.learners.acl.scene import CLASSES, LATENT, batch, images, learner, predicted
 from tests.helpers import flat
+from tests.learners.acl.scene import CLASSES, LATENT, batch, images, learner, predicted
 from tests.test_replicas import own_module
 
 LR = torch.tensor([0.1, 0.02], dtype=torch.float64)

@@ -1,7 +1,7 @@
 import torch
 
-from gradcast.learners.acl.settings import AclSettings
 from gradcast.core import Batch
+from gradcast.learners.acl.settings import AclSettings
 from tests.learners.acl.scene import batch, learner
 
 

@@ -7,8 +7,8 @@ from gradcast.learners.acl.acl import Acl
 from gradcast.learners.acl.features import likeness
 from gradcast.networks.acl_network import AclNetwork
 from gradcast.results.feature_map import feature_map
-from tests.learners.acl.scene import CLASSES, LATENT
 from tests.epochs.scene import acl_loop, finetune_loop
+from tests.learners.acl.scene import CLASSES, LATENT
 from tests.test_replicas import own_module
 
 

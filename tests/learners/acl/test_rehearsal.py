@@ -3,17 +3,17 @@
 import json
 
 import torch
+from gradcast.epochs.core import Moment
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from gradcast.learners.acl.acl import Acl
-from gradcast.runs.checkpoint.state import pack, restore
-from gradcast.epochs.core import Moment
 from gradcast.networks.acl_network import AclNetwork
 from gradcast.randomness import torch_generator
-from tests.learners.acl.scene import CLASSES, LATENT, batch, learner
+from gradcast.runs.checkpoint.state import pack, restore
 from tests.acl.test_step import LR, SETTINGS, Plain, Reversal, plain_weights
 from tests.helpers import CPU, flat
+from tests.learners.acl.scene import CLASSES, LATENT, batch, learner
 from tests.test_replicas import own_module
 
 

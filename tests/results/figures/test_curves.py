@@ -2,11 +2,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from gradcast.semi.history import HISTORY
 from PIL import Image
 
 from gradcast.results.figures.curves import Curve, courses, signal_courses, stream_curves
 from gradcast.results.figures.style import save_png
-from gradcast.semi.history import HISTORY
 from tests.trained_runs import few_labels, finished
 
 

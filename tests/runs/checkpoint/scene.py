@@ -8,18 +8,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradcast.runs.checkpoint.keeper import Safety
-from gradcast.runs.checkpoint.stop import Stop
 from gradcast.core import Metrics
 from gradcast.data.cache import Cache
 from gradcast.data.load import Shelf, untracked
 from gradcast.devices import Place
-from gradcast.training.loop import Extent, Position
-from gradcast.runs.run import train
+from gradcast.runs.checkpoint.keeper import Safety
+from gradcast.runs.checkpoint.stop import Stop
+from gradcast.runs.directory import RunDirectory
 from gradcast.runs.prepared import PreparedRun
+from gradcast.runs.run import train
 from gradcast.specs.spec import Spec
 from gradcast.specs.text import assign, parse
-from gradcast.runs.directory import RunDirectory
+from gradcast.training.loop import Extent, Position
 
 TINY = (
     "stream.tasks=3",
@@ -83,7 +83,9 @@ class Scene:
 
     def __init__(self, out: Path, device: str = "cpu") -> None:
         self.out = out
-        self.shared = PreparedRun(Place(torch.device(device), torch.float32), Shelf(out, Cache(out / "cache"), untracked))
+        self.shared = PreparedRun(
+            Place(torch.device(device), torch.float32), Shelf(out, Cache(out / "cache"), untracked)
+        )
 
     def directory(self, spec: Spec, place: str) -> RunDirectory:
         return RunDirectory.create(self.out / place, spec)

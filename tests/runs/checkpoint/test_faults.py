@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from tests.cli.process import called, cli, small
 from tests.helpers import needs_gpu
 from tests.runs.checkpoint.scene import Scene, results, tiny

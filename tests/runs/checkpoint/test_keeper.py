@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 import torch
 
+from gradcast.errors import GradcastError, Stopped
+from gradcast.learners.registry import FEW_LABELS, LEARNERS, SCHEDULED
 from gradcast.runs.checkpoint import file, keeper
 from gradcast.runs.checkpoint.keeper import Safety
 from gradcast.runs.checkpoint.stop import Stop
-from gradcast.errors import GradcastError, Stopped
-from gradcast.learners.registry import FEW_LABELS, LEARNERS, SCHEDULED
 from gradcast.signals.registry import SIGNALS
 from gradcast.specs.spec import Spec
-from tests.runs.checkpoint.scene import ROW, STEPS, Scene, tiny
 from tests.helpers import signal_and_pool
+from tests.runs.checkpoint.scene import ROW, STEPS, Scene, tiny
 
 EVERY_TWO = Safety(0, 2)
 VARIANTS = {

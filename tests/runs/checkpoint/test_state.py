@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from gradcast.runs.checkpoint.state import pack, restore
 from gradcast.randomness import numpy_generator, torch_generator
+from gradcast.runs.checkpoint.state import pack, restore
 
 CPU = torch.device("cpu")
 

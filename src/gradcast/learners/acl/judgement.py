@@ -25,7 +25,7 @@ class Judgement:
     scale: float  # factor of its loss
     rehearsal: Rehearsal | None = None  # stored images that it sees too
     skips: bool = False  # whether a step that is not finite is undone
-    name: str = field(default="", init=False)
+    name: str = field(default="", init=False)  # of the coming step's random numbers
     lr: Float[Tensor, " r"] | None = field(default=None, init=False)
     noise: dict[int, Float[Tensor, "r b f"]] = field(default_factory=dict, init=False)  # by number of images, in place
 

@@ -65,7 +65,7 @@ class Run:
     @property
     def few_labels(self) -> bool:
         """Whether it is one task with few labels, and no stream of tasks."""
-        return self.spec.rows[0].setting.semi is not None
+        return self.spec.rows[0].setting.one_task is not None
 
     @property
     def base(self) -> RowResult | None:
