@@ -18,7 +18,7 @@ A signal only adds to g and a learner only rewrites g, so every learner takes ev
 what the host decides goes to tensors that keep their place in memory.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar, Protocol, runtime_checkable
@@ -167,6 +167,10 @@ class Learner(Protocol):
     def prepare(self, model: Replicas, batch: Batch) -> None:
         """On the host, before anything else: write memories, count steps."""
         return
+
+    def kind(self) -> Hashable:
+        """What decides, beside task and sizes, which operations the step consists of: each kind is its own graph."""
+        return None
 
     def replay(self) -> Replay | None:
         """What joins the labelled batch of this step."""

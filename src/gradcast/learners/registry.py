@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from gradcast.learners import agem, dcl, er, finetune, gem, hat, joint, pnn, python_learner
+from gradcast.learners import agem, dcl, der, er, ewc, finetune, gem, hat, joint, pnn, python_learner
 from gradcast.learners.acl import table as acl
 from gradcast.learners.tables import LearnerTable
 from gradcast.specs.entry import Registry
@@ -15,6 +15,8 @@ LEARNERS = Registry(
         dcl.ENTRY,
         agem.ENTRY,
         er.ENTRY,
+        der.ENTRY,
+        ewc.ENTRY,
         joint.ENTRY,
         acl.ENTRY,
         pnn.ENTRY,

@@ -24,15 +24,22 @@ class Reservoir:
         self.draws = [numpy_generator(seed, "replay") for seed in seeds]
         self.places = Slots(size)
 
-    def write(self, batch: Batch, fields: Mapping[str, Tensor] | None = None) -> None:
+    def write(self, batch: Batch, fields: Mapping[str, Tensor] | None = None) -> Int[Tensor, "r b"]:
         """The n-th image seen goes to a random slot among n, if the memory has that slot.
 
-        ``fields`` are further values of each image, such as logits; they come back with the replay.
+        ``fields`` are further values of each image, such as logits; they come back with the replay. Says
+        which slots the images went to.
         """
         count = batch.x.shape[1]
         chosen = np.stack([self._places(generator, count) for generator in self.slots])
-        self.places.put(batch, to_device(chosen, batch.x.device), fields)
+        slots = to_device(chosen, batch.x.device)
+        self.places.put(batch, slots, fields)
         self.seen += count
+        return slots
+
+    def update(self, slots: Int[Tensor, "r b"], fields: Mapping[str, Tensor]) -> None:
+        """Other values of fields in these slots."""
+        self.places.update(slots, fields)
 
     @property
     def filled(self) -> dict[str, Tensor]:

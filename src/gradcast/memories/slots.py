@@ -29,8 +29,12 @@ class Slots:
         values = {"x": batch.x, "y": batch.y, "tasks": batch.each_task, **(fields or {})}
         if not self.kept:
             self.kept = {name: self._room(value) for name, value in values.items()}
+        self.update(places, values)
+
+    def update(self, places: Int[Tensor, "r b"], fields: Mapping[str, Tensor]) -> None:
+        """Write these fields of images into their slots."""
         rows = torch.arange(len(places), device=places.device).unsqueeze(1)
-        for name, value in values.items():
+        for name, value in fields.items():
             self.kept[name][rows, places] = value.to(self.kept[name].dtype)
 
     def take(self, places: Sequence[Int[np.ndarray, " m"]]) -> Replay:

@@ -73,7 +73,8 @@ class Step:
 
     def kind(self, batch: Batch) -> Hashable:
         """What else than task and sizes decides which operations a step consists of."""
-        return self.learner.replay() is None, self.sgd is None or self.sgd.astray is None
+        optimizer = self.sgd is None or self.sgd.astray is None
+        return self.learner.replay() is None, self.learner.kind(), optimizer
 
     def networks(self) -> list[Replicas]:
         """The model, and networks that the signals train beside it."""

@@ -1,6 +1,8 @@
 """Replays trajectories of the published reference implementation and measures how far ours is from them."""
 
 import json
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -14,6 +16,7 @@ from gradcast.devices import choose_place
 from gradcast.errors import GradcastError, message_of
 from gradcast.gradients.gradient_learner import GradientLearner
 from gradcast.learners.dcl import dcl
+from gradcast.learners.ewc import Ewc
 from gradcast.learners.finetune import Finetune
 from gradcast.learners.gem import Gem
 from gradcast.memories.ring import TaskMemory
@@ -31,7 +34,7 @@ from gradcast.verify.trace import Arrays, Replay, Worst, load
 class TraceConfig(BaseModel):
     """Hyper-parameters of a trace; what a learner does not use may be missing."""
 
-    model: Literal["finetune", "gem", "dcl"]
+    model: Literal["finetune", "gem", "dcl", "ewc"]
     predicted: bool
     network: str
     tasks: int = Field(ge=1)
@@ -42,6 +45,8 @@ class TraceConfig(BaseModel):
     alpha: float = 0.0
     loss_scale: float = 1.0
     dcl_interval: int = 0
+    reg: float = 0.0  # of EWC's penalty
+    n_memories: int = Field(default=1, ge=1)  # images of a task that EWC looks at
     dcl_sign: Literal[1, -1] = 1
 
 
@@ -70,6 +75,7 @@ def _replay(path: Path, arrays: Arrays, config: TraceConfig, device: torch.devic
     advance = fastest(step)  # what a run takes
     worst = Worst()
     projected: list[int] = []
+    seen: list[Batch] = []  # of the task under way
     for index in range(_steps(arrays)):
         key = f"{index:03d}"
         unlabelled: tuple[Unlabelled, ...] = ()
@@ -77,7 +83,12 @@ def _replay(path: Path, arrays: Arrays, config: TraceConfig, device: torch.devic
             images = _images(arrays[f"unlabelled/{key}"], step)
             unlabelled = (Unlabelled(images, torch.tensor([True], device=device)),)
         y = torch.from_numpy(arrays[f"y/{key}"]).long().unsqueeze(0).to(device)
-        metrics = advance(Batch(_images(arrays[f"x/{key}"], step), y, int(arrays[f"task/{key}"])), unlabelled)
+        batch = Batch(_images(arrays[f"x/{key}"], step), y, int(arrays[f"task/{key}"]))
+        if index and batch.task != seen[-1].task:
+            _end_task(step, seen, arrays, worst)
+            seen = []
+        seen.append(batch)
+        metrics = advance(batch, unlabelled)
         projected.append(int(metrics["projected"]))
         worst.add(step.model.theta[0], arrays.get(f"params/{key}"), f"params after step {index}")
         worst.add(_flat(gradient_learner), arrays.get(f"learner/{key}"), f"learner after step {index}")
@@ -88,6 +99,34 @@ def _replay(path: Path, arrays: Arrays, config: TraceConfig, device: torch.devic
         if ours != theirs and worst.difference != float("inf"):
             worst.difference, worst.where = float("inf"), f"projection in step {index}"
     return Replay(path, len(projected), worst.difference, worst.where, tolerance=1e-6 if running else 1e-9)
+
+
+@dataclass(frozen=True)
+class RecordedImages:
+    """The labelled images of a task that is over, in the order of the file."""
+
+    seen: list[Batch]
+
+    @property
+    def task(self) -> int:
+        """Its number."""
+        return self.seen[0].task
+
+    def batches(self, size: int) -> Iterator[Batch]:
+        """All of them together, cut anew."""
+        x, y = torch.cat([each.x for each in self.seen], 1), torch.cat([each.y for each in self.seen], 1)
+        for start in range(0, y.shape[1], size):
+            yield Batch(x[:, start : start + size], y[:, start : start + size], self.task)
+
+
+def _end_task(step: Step, seen: list[Batch], arrays: Arrays, worst: Worst) -> None:
+    """The learner hears of it; importances are compared."""
+    learner, task = step.learner, seen[0].task
+    before = learner.importance.clone() if isinstance(learner, Ewc) and learner.importance is not None else 0.0
+    learner.task_ends(step.model, RecordedImages(seen))
+    if isinstance(learner, Ewc):
+        assert learner.importance is not None
+        worst.add((learner.importance - before)[0], arrays.get(f"fisher/{task}"), f"importances of task {task}")
 
 
 def _method(arrays: Arrays) -> object:
@@ -132,6 +171,8 @@ def _learner(config: TraceConfig) -> Learner:
     match config.model:
         case "finetune":
             return Finetune()
+        case "ewc":
+            return Ewc(config.n_memories, config.reg)
         case "gem":
             return Gem(memory, margin=config.margin)
         case "dcl":

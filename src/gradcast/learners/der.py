@@ -1,0 +1,84 @@
+"""Dark experience replay: replayed images shall have the logits that they had when they were stored."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from gradcast.core import Batch, Labelled, Learner, Replay, Terms
+from gradcast.learners.entries import learner_entry
+from gradcast.learners.tables import LearnerTable
+from gradcast.memories.reservoir import Reservoir
+from gradcast.replicas.replicas import Replicas
+from gradcast.specs.context import Context
+from gradcast.specs.table import Positive, Rate, Weight
+
+LOGITS = "logits"  # the field of the memory
+
+
+class DerSpec(LearnerTable):
+    """Dark experience replay: the squared distance from stored logits joins the loss."""
+
+    name: Literal["der"]
+    lr: Rate = 0.03
+    memory: Positive = 256  # samples kept a task, on average: the reservoir holds this times the number of tasks
+    replay: Positive = 10  # samples replayed a step
+    alpha: Weight = 0.3  # weight of the distance
+
+
+@dataclass
+class Der(Learner):
+    """Adds ``alpha`` times the squared distance, a mean over replayed images and all columns of the output layer.
+
+    A batch is stored with the logits of its own training pass, before the step. The replayed images have a pass of
+    their own.
+    """
+
+    checkpointed: ClassVar[tuple[str, ...]] = ("memory",)
+    memory: Reservoir
+    count: int = 10
+    alpha: float = 0.3
+    drawn: Replay | None = field(default=None, init=False)
+    slots: dict[int, Int[Tensor, "r b"]] = field(default_factory=dict, init=False)  # of the batch, by its size
+
+    def prepare(self, model: Replicas, batch: Batch) -> None:
+        """Draw from the past, then give the batch's new images slots; their logits follow."""
+        self.drawn = self.memory.draw(self.count)
+        slots, fresh = torch.full_like(batch.y, self.memory.size), batch.fresh  # the slot of what is not kept
+        if fresh is not None:
+            empty = batch.x.new_zeros(*fresh.y.shape, model.heads.outputs)
+            slots[:, : fresh.y.shape[1]] = self.memory.write(fresh, {LOGITS: empty})
+        size = batch.y.shape[1]
+        self.slots[size] = self.slots[size].copy_(slots) if size in self.slots else slots
+
+    def kind(self) -> Hashable:
+        """Whether there is anything to replay."""
+        return self.drawn is None
+
+    def terms(self, model: Replicas, labelled: Labelled) -> Terms | None:
+        """Store the batch's logits, and hold the replayed images to theirs."""
+        size = labelled.batch.y.shape[1]
+        self.memory.update(self.slots[size], {LOGITS: labelled.outputs[:, :size]})
+        if self.drawn is None:
+            return None
+        made = model.everything(self.drawn.x)
+        away = made.z - self.drawn.fields[LOGITS]
+        loss = away.square().mean((1, 2))
+        slope = 2 * self.alpha / away[0].numel() * away
+        return Terms(made.pull(slope), metrics={"distance": loss})
+
+
+def _build(table: DerSpec, context: Context) -> Der:
+    return Der(Reservoir(context.tasks * table.memory, context.seeds), table.replay, table.alpha)
+
+
+ENTRY = learner_entry(
+    DerSpec,
+    _build,
+    "DER",
+    "one pass of the replayed images in each step; memory images a task with their logits",
+    recalled=lambda table, past, batch: (table.replay, 0),
+)
