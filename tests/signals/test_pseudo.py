@@ -5,7 +5,7 @@ from gradcast.gradients.gradient import Gradient
 from gradcast.signals.guard import guarded
 from gradcast.signals.meta_gradient import MetaGradient
 from gradcast.signals.policy import Policy
-from gradcast.signals.pseudo import images_used, pseudo_gradient
+from gradcast.signals.pseudo import Attached, images_used, pseudo_gradient
 from tests.signals.scene import scene
 
 FIRST = torch.tensor([True, False])
@@ -17,7 +17,7 @@ def test_only_replicas_that_use_their_images_have_a_gradient_and_numbers() -> No
     whole = own.gradient(signal)
     labelled = Gradient(-whole)
     unlabelled = Unlabelled(own.unlabelled.x, FIRST)
-    found, metrics = pseudo_gradient(signal, own.model, unlabelled, labelled, task=1, policy=Policy())
+    found, metrics = pseudo_gradient([Attached(signal)], own.model, (unlabelled,), labelled, task=1, policy=Policy())
     assert torch.equal(found.flat[0], whole[0])
     assert not found.flat[1].any()
     torch.testing.assert_close(metrics["agreement"][0], torch.tensor(-1.0, dtype=torch.float64))
@@ -30,12 +30,14 @@ def test_the_guard_takes_what_opposes_the_labelled_gradient() -> None:
     own.learn(signal)
     whole = Gradient(own.gradient(signal))
     labelled = Gradient(-whole.flat)
-    found, _ = pseudo_gradient(signal, own.model, own.unlabelled, labelled, task=1, policy=Policy(guard=True))
+    found, _ = pseudo_gradient(
+        [Attached(signal)], own.model, (own.unlabelled,), labelled, task=1, policy=Policy(guard=True)
+    )
     assert torch.equal(found.flat, guarded(whole, labelled, []).flat)
     assert float(found.flat.abs().max()) < 1e-12 < float(whole.flat.abs().max())
 
 
 def test_images_used() -> None:
     unlabelled = Unlabelled(torch.zeros(2, 6, 4), FIRST, views=2)
-    assert images_used(unlabelled, torch.zeros(2)).tolist() == [3, 0]
-    assert images_used(None, torch.zeros(2)).tolist() == [0, 0]
+    assert images_used((unlabelled,), torch.zeros(2)).tolist() == [3, 0]
+    assert images_used((), torch.zeros(2)).tolist() == [0, 0]

@@ -16,6 +16,7 @@ from gradcast.replicas.heads import Heads
 from gradcast.replicas.replicas import Replicas
 from gradcast.signals.policy import Policy
 from gradcast.signals.predicted import Predicted
+from gradcast.signals.pseudo import Attached
 from gradcast.signals.pseudo_labels import PseudoLabels
 from gradcast.training.step import Step
 from tests.helpers import CPU, batch, replicas
@@ -34,17 +35,21 @@ def learner(name: str) -> Learner:
             return dcl(TaskMemory(3, 8), interval=4, margin=0.5)
 
 
-def signal(count: int, **options: object) -> Predicted:
+def predicting(count: int, **options: object) -> Predicted:
     torch.manual_seed(0)
     options = {"alpha": 0.3, "loss_scale": 5.0, **options}
     return Predicted(GradientLearner(3, (8, 5), replicas=(count,), **options).double())  # type: ignore[arg-type]
+
+
+def signal(count: int, **options: object) -> list[Attached]:
+    return [Attached(predicting(count, **options))]
 
 
 def train(model: Replicas, step: Step, used: list[list[bool]] | None = None, steps: int = 15) -> Tensor:
     for number in range(steps):
         flags = None if used is None else used[number % len(used)]
         pool = batch(model, size=3, seed=1000 + number).x
-        unlabelled = None if flags is None or not any(flags) else Unlabelled(pool, torch.tensor(flags))
+        unlabelled = () if flags is None or not any(flags) else (Unlabelled(pool, torch.tensor(flags)),)
         step(batch(model, task=number // 5, seed=number), unlabelled)
     return model.theta
 
@@ -71,9 +76,9 @@ def test_alpha_zero_means_the_learners_own_weights_bit_for_bit(name: str, policy
 
 def test_joint_adds_before_one_step() -> None:
     model = replicas(2)
-    own = signal(2)
+    own = predicting(2)
     start, data, pool = model.theta.clone(), batch(model), batch(model, size=3, seed=9)
-    Step(model, Finetune(), 0.1, own)(data, Unlabelled(pool.x, torch.tensor([True, True])))
+    Step(model, Finetune(), 0.1, [Attached(own)])(data, (Unlabelled(pool.x, torch.tensor([True, True])),))
     other = replicas(2)
     labelled = torch.stack([loss_gradient(own_module(other, r), data.x[r], data.y[r]) for r in range(2)])
     pseudo = own.gradient(other, Unlabelled(pool.x, torch.tensor([True, True])), 0)[0].flat  # h after its step
@@ -82,15 +87,15 @@ def test_joint_adds_before_one_step() -> None:
 
 def test_sequential_steps_twice_with_the_updated_models_logits() -> None:
     model, base = replicas(2), replicas(2)
-    own = signal(2)
+    own = predicting(2)
     data, pool = batch(model), Unlabelled(batch(model, size=3, seed=9).x, torch.tensor([True, True]))
-    Step(model, Finetune(), 0.1, own, Policy(update="sequential"))(data, pool)
+    Step(model, Finetune(), 0.1, [Attached(own)], Policy(update="sequential"))(data, (pool,))
     Step(base, Finetune(), 0.1)(data)
     after_first = base.theta.clone()
     pseudo = own.gradient(base, pool, 0)[0]
     torch.testing.assert_close(model.theta, after_first - 0.1 * pseudo.flat, rtol=1e-12, atol=1e-14)
     joint = replicas(2)
-    Step(joint, Finetune(), 0.1, signal(2))(data, pool)
+    Step(joint, Finetune(), 0.1, signal(2))(data, (pool,))
     assert not torch.allclose(model.theta, joint.theta, rtol=1e-9)
 
 
@@ -107,12 +112,12 @@ def test_projection_of_the_whole_or_of_the_labelled_part(project: bool) -> None:
         Unlabelled(batch(replicas(2), size=3, seed=9).x, torch.tensor([True, True])),
     )
     model, other = replicas(2), replicas(2)
-    own = signal(2, alpha=5.0)
-    Step(model, past_task(model), 0.1, own, Policy(project=project))(data, pool)
+    own = predicting(2, alpha=5.0)
+    Step(model, past_task(model), 0.1, [Attached(own)], Policy(project=project))(data, (pool,))
     gem = past_task(other)
     gem.prepare(other, data)
     gem.begin(other, data)
-    _, labelled, _ = Step(other, gem, 0.1)._labelled(data)
+    _, labelled, _, _ = Step(other, gem, 0.1)._labelled(data, [])
     pseudo = own.gradient(other, pool, 1)[0]
     expected = gem.constrain(labelled + pseudo)[0] if project else gem.constrain(labelled)[0] + pseudo.flat
     torch.testing.assert_close(model.theta, other.theta - 0.1 * expected, rtol=1e-10, atol=1e-13)
@@ -123,20 +128,20 @@ def test_projection_of_the_whole_or_of_the_labelled_part(project: bool) -> None:
 def test_replicas_together_equal_replicas_one_by_one(name: str, norm: str) -> None:
     used = [[True, False, False], [False, False, False], [True, True, False], [False, True, True]]
     together = replicas(3, norm=norm)  # type: ignore[arg-type]
-    stacked = signal(3)
-    found = train(together, Step(together, learner(name), 0.1, stacked), used, steps=20 // 4 * 3)
-    initial = [p.clone() for p in signal(3).learner.parameters()]
+    stacked = predicting(3)
+    found = train(together, Step(together, learner(name), 0.1, [Attached(stacked)]), used, steps=20 // 4 * 3)
+    initial = [p.clone() for p in predicting(3).learner.parameters()]
     for replica in range(3):
         model = replicas(1, norm=norm, first_seed=replica)  # type: ignore[arg-type]
-        own = signal(1)
+        own = predicting(1)
         for weight, all_weights in zip(own.learner.parameters(), initial, strict=True):
             weight.data = all_weights.data[replica : replica + 1].clone()
-        step = Step(model, learner(name), 0.1, own)
+        step = Step(model, learner(name), 0.1, [Attached(own)])
         for number in range(15):
             data, pool = batch(together, task=number // 5, seed=number), batch(together, size=3, seed=1000 + number)
             one = type(data)(data.x[replica : replica + 1], data.y[replica : replica + 1], data.task)
             flag = used[number % 4][replica]
-            step(one, Unlabelled(pool.x[replica : replica + 1], torch.tensor([True])) if flag else None)
+            step(one, (Unlabelled(pool.x[replica : replica + 1], torch.tensor([True])),) if flag else ())
         torch.testing.assert_close(found[replica : replica + 1], model.theta, rtol=1e-9, atol=1e-12)
 
 
@@ -171,7 +176,7 @@ def test_residual_networks_together_equal_one_by_one(name: str) -> None:
 def test_metrics() -> None:
     model = replicas(2)
     step = Step(model, Finetune(), 0.1, signal(2))
-    metrics = step(batch(model), Unlabelled(batch(model, size=3, seed=9).x, torch.tensor([True, False])))
+    metrics = step(batch(model), (Unlabelled(batch(model, size=3, seed=9).x, torch.tensor([True, False])),))
     assert metrics["unlabelled"].tolist() == [3, 0]
     assert metrics["pseudo_ratio"][0] > 0
     assert metrics["pseudo_ratio"][1].isnan()
@@ -183,7 +188,7 @@ def test_the_policy_decides_about_batchnorm() -> None:
     for statistics, moves in (("update", True), ("separate", False)):
         model, base = replicas(2, norm="batch"), replicas(2, norm="batch")
         pool = Unlabelled(batch(model, size=3, seed=9).x, torch.tensor([True, True]))
-        Step(model, Finetune(), 0.1, signal(2), Policy(batchnorm=statistics))(batch(model), pool)  # type: ignore[arg-type]
+        Step(model, Finetune(), 0.1, signal(2), Policy(batchnorm=statistics))(batch(model), (pool,))  # type: ignore[arg-type]
         Step(base, Finetune(), 0.1)(batch(base))
         name = "layers.1.running_mean"
         assert torch.equal(model.buffers[name], base.buffers[name]) != moves
@@ -191,7 +196,7 @@ def test_the_policy_decides_about_batchnorm() -> None:
 
 def test_a_teacher_that_diverges_is_noticed() -> None:
     model, teacher = replicas(2), replicas(2, first_seed=5)
-    step = Step(model, Finetune(), 0.1, PseudoLabels(teacher, soft=False))
+    step = Step(model, Finetune(), 0.1, [Attached(PseudoLabels(teacher, soft=False))])
     assert step(batch(model))["finite"].all()
     teacher.theta[1] = torch.nan
     assert step(batch(model))["finite"].tolist() == [True, False]
