@@ -8,14 +8,14 @@ from torch import Tensor
 
 from gradcast.learners.entries import learner_entry
 from gradcast.learners.gem import Gem
-from gradcast.learners.tables import LearnerTable
+from gradcast.learners.tables import DescentTable
 from gradcast.memories.ring import TaskMemory
 from gradcast.replicas.replicas import Replicas, Statistics
 from gradcast.specs.context import Context
 from gradcast.specs.table import Natural, Positive, Rate, Weight
 
 
-class DclSpec(LearnerTable):
+class DclSpec(DescentTable):
     """GEM with a reference direction."""
 
     name: Literal["dcl"]

@@ -11,14 +11,14 @@ from gradcast.core import Batch, Learner
 from gradcast.gradients.cone import project
 from gradcast.gradients.gradient import Gradient, PastGradients
 from gradcast.learners.entries import learner_entry
-from gradcast.learners.tables import LearnerTable
+from gradcast.learners.tables import DescentTable
 from gradcast.memories.ring import TaskMemory
 from gradcast.replicas.replicas import Replicas, Statistics
 from gradcast.specs.context import Context
 from gradcast.specs.table import Positive, Rate, Weight
 
 
-class GemSpec(LearnerTable):
+class GemSpec(DescentTable):
     """Gradient episodic memory."""
 
     name: Literal["gem"] = "gem"
