@@ -4,7 +4,6 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from pydantic_core import ErrorDetails
 from gradcast.errors import GradcastError
 from gradcast.specs.compatibility import contradiction
 from gradcast.specs.spec import CHOICES, LONGEST_NAME, SEVERAL, Row, Setting, Spec, describe
+from gradcast.specs.table import nearest
 
 Raw = dict[str, Any]
 DEFAULT_NAMES = {"model": "mlp", "learner": "gem", "signal": "none", "pool": "patches"}
@@ -287,13 +287,6 @@ def _fields(table: str, chosen: str | None) -> list[str]:
     if chosen in CHOICES.get(table, {}):
         return list(CHOICES[table][chosen].model_fields)
     return list(getattr(Setting.model_fields[table].annotation, "model_fields", {}))
-
-
-def nearest(word: str, known: Iterable[str], prefix: str = "") -> str:
-    """The end of a sentence about an unknown word: the nearest known one, or all of them."""
-    options = list(known)
-    close = get_close_matches(word, options, n=1, cutoff=0.6)
-    return f"; did you mean {prefix + close[0]!r}?" if close else f"; known: {', '.join(options)}"
 
 
 def _read(path: Path) -> str:
