@@ -29,7 +29,7 @@ REGISTRIES = {"learner": LEARNERS, "signal": SIGNALS, "model": NETWORKS}
 
 def methods(
     name: Annotated[
-        str, typer.Argument(metavar="[NAME]", help="only this one, with the meaning of every setting")
+        str, typer.Argument(metavar="[NAME]", help="only this one, with what each setting means")
     ] = "",
     json: JsonOption = False,
 ) -> None:
@@ -41,8 +41,8 @@ def methods(
     if name:
         found = {kind: {own: facts for own, facts in known.items() if own == name} for kind, known in found.items()}
         if not any(found.values()):
-            known = [own for each in everything().values() for own in each]
-            raise GradcastError(f"there is no method {name!r}{nearest(name, known)}")
+            names = [own for each in everything().values() for own in each]
+            raise GradcastError(f"there is no method {name!r}{nearest(name, names)}")
     if json:
         typer.echo(to_json(found), nl=False)
         return

@@ -24,8 +24,8 @@ class GemSpec(DescentTable):
     name: Literal["gem"] = "gem"
     lr: Rate = 0.1
     memory: Positive = 256  # samples kept a task
-    margin: Weight = 0.5
-    qp_eps: Weight = 0.0
+    margin: Weight = 0.5  # added to the multipliers of violated constraints
+    qp_eps: Weight = 0.0  # ridge of the quadratic programme
     batchnorm: Statistics = "update"  # what the memories' passes do to BatchNorm statistics
 
 

@@ -9,7 +9,7 @@ class LearnerTable(Table):
     """What every learner has."""
 
     name: str
-    lr: Rate = 0.1
+    lr: Rate = 0.1  # learning rate
 
     @property
     def descent(self) -> tuple[float, float]:
@@ -21,8 +21,8 @@ class DescentTable(LearnerTable):
     """Plain SGD, or with momentum and weight decay; each task begins with a new optimizer."""
 
     omitted_defaults: ClassVar[tuple[str, ...]] = ("momentum", "decay")
-    momentum: Momentum = 0.0
-    decay: Weight = 0.0
+    momentum: Momentum = 0.0  # of SGD
+    decay: Weight = 0.0  # weight decay of SGD
 
     @property
     def descent(self) -> tuple[float, float]:

@@ -58,7 +58,8 @@ def build_imported(table: Table, context: object, kind: type[Kind], what: str) -
     try:
         if "context" in inspect.signature(make).parameters:
             given["context"] = context
-        return make(**given)
+        made: Kind = make(**given)
+        return made
     except GradcastError:
         raise
     except Exception as error:  # noqa: BLE001 -- anybody's code may raise anything
