@@ -310,4 +310,6 @@ def _read(path: Path) -> str:
 def _value(value: object) -> str:
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_value(str(key))} = {_value(entry)}" for key, entry in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_value, value)) + "]"
     return repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
