@@ -7,21 +7,45 @@ To run experiments: ``load`` and ``parse`` give a specification (``Spec``), ``ru
 In your own training loop: ``GradientLearner``.
 
 To write a method: a ``Learner`` or a ``Signal`` trains ``Replicas`` of a network. It receives a ``Batch`` of a
-``Stream``, and what was computed of it: ``Labelled`` and ``Unlabelled``. A ``Policy`` says when a signal is used.
+``Stream``, and what was computed of it: ``Labelled``, ``Unlabelled``, ``Preview``. A ``Policy`` says when a signal is
+used. A package registers a method by a ``LearnerEntry`` or ``SignalEntry`` (networks: ``Entry``, sources: ``Dataset``).
 
 Mistakes that a sentence can explain raise ``GradcastError``.
 """
 
-from gradcast.core import Batch, Labelled, Learner, Signal, Unlabelled
+from gradcast.core import (
+    Batch,
+    Feeds,
+    Labelled,
+    Learner,
+    LogitSignal,
+    Metrics,
+    Mixed,
+    Preview,
+    Replay,
+    Signal,
+    TaskImages,
+    Terms,
+    Unlabelled,
+)
+from gradcast.data.catalogue import Dataset
 from gradcast.data.images import Source
 from gradcast.data.own_images import from_datasets, own_data
 from gradcast.errors import GradcastError
 from gradcast.gradients import GradientLearner
+from gradcast.gradients.gradient import Gradient, PastGradients
+from gradcast.learners.entries import LearnerEntry
+from gradcast.learners.tables import DescentTable
 from gradcast.replicas.replicas import Replicas
 from gradcast.results.load_model import load_model
 from gradcast.results.run_result import RunResult
 from gradcast.runs.api import run
+from gradcast.runs.checkpoint.keeper import Safety
+from gradcast.signals.entries import SignalEntry
 from gradcast.signals.policy import Policy
+from gradcast.signals.tables import SignalTable
+from gradcast.specs.context import Context
+from gradcast.specs.entry import Entry
 from gradcast.specs.spec import Spec
 from gradcast.specs.text import load, parse
 from gradcast.streams.stream import Stream
@@ -29,17 +53,35 @@ from gradcast.streams.stream import Stream
 __version__ = "0.1.0"
 __all__ = [
     "Batch",
+    "Context",
+    "Dataset",
+    "DescentTable",
+    "Entry",
+    "Feeds",
     "GradcastError",
+    "Gradient",
     "GradientLearner",
     "Labelled",
     "Learner",
+    "LearnerEntry",
+    "LogitSignal",
+    "Metrics",
+    "Mixed",
+    "PastGradients",
     "Policy",
+    "Preview",
+    "Replay",
     "Replicas",
     "RunResult",
+    "Safety",
     "Signal",
+    "SignalEntry",
+    "SignalTable",
     "Source",
     "Spec",
     "Stream",
+    "TaskImages",
+    "Terms",
     "Unlabelled",
     "__version__",
     "from_datasets",

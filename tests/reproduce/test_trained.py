@@ -112,7 +112,7 @@ def test_rows_of_other_settings_are_named(tmp_path: Path) -> None:
     assert (wanted.unknown, "gem" in wanted.known) == (["predicted"], True)
 
 
-@pytest.mark.parametrize("name", ["C", "C-cpu", "E1", "E2", "E3", "E4", "E6", "E6-15200"])
+@pytest.mark.parametrize("name", ["C", "C-cpu", "E1", "E2", "E3", "E4", "E6", "E6-15200", "E8"])
 def test_tables_in_the_documentation_can_be_gone_on_with(name: str, tmp_path: Path) -> None:
     file = RESULTS / f"{name}.json"
     facts = json.loads(file.read_text())

@@ -8,16 +8,17 @@ from typing import Annotated
 import typer
 
 import gradcast
-from gradcast.cli import bench_command as bench
-from gradcast.cli import compare_command as compare
-from gradcast.cli import data_command as data
-from gradcast.cli import report_command as report
-from gradcast.cli import reproduce_command as reproduce
-from gradcast.cli import run_command as run
-from gradcast.cli import ssl_command as ssl
-from gradcast.cli import verify_command as verify
-from gradcast.cli import watch
+from gradcast.cli import data_command
+from gradcast.cli.bench_command import bench
+from gradcast.cli.compare_command import compare
 from gradcast.cli.console import complain
+from gradcast.cli.methods_command import methods
+from gradcast.cli.report_command import report
+from gradcast.cli.reproduce_command import reproduce
+from gradcast.cli.run_command import presets, run
+from gradcast.cli.ssl_command import ssl
+from gradcast.cli.verify_command import verify
+from gradcast.cli.watch import watch
 from gradcast.errors import BAD_INPUT, GradcastError, Stopped
 
 app = typer.Typer(
@@ -27,20 +28,10 @@ app = typer.Typer(
     rich_markup_mode="rich",
     help="Semi-supervised continual learning with predicted gradients, told apart from noise by paired seeds.",
 )
-COMMANDS = (
-    run.run,
-    run.presets,
-    ssl.ssl,
-    reproduce.reproduce,
-    compare.compare,
-    report.report,
-    watch.watch,
-    bench.bench,
-    verify.verify,
-)
+COMMANDS = (run, presets, methods, ssl, reproduce, compare, report, watch, bench, verify)
 for command in COMMANDS:
     app.command()(command)
-app.add_typer(data.app, name="data")
+app.add_typer(data_command.app, name="data")
 
 
 def _version(asked: bool) -> bool:

@@ -12,18 +12,19 @@ from rich.table import Table
 from gradcast.cli.console import ProgressDisplay
 from gradcast.cli.options import DataOption, SetOption, data_folder
 from gradcast.data.cache import Cache, default_cache
-from gradcast.data.catalogue import CATALOGUE, Dataset
+from gradcast.data.catalogue import Dataset
 from gradcast.data.check import check as check_dataset
 from gradcast.data.extract import extract
 from gradcast.data.fetch import download
 from gradcast.data.load import Shelf
+from gradcast.data.registry import DATASETS
 from gradcast.data.sheet import contact_sheet
 from gradcast.devices import Place
 from gradcast.errors import GradcastError
 from gradcast.specs import build
 from gradcast.specs import text as specfile
 from gradcast.specs.spec import Setting, Spec
-from gradcast.specs.text import nearest
+from gradcast.specs.table import nearest
 
 app = typer.Typer(no_args_is_help=True, help="Datasets: list, check, fetch, show, and the cache of decoded images.")
 
@@ -35,7 +36,7 @@ def list_datasets(data: DataOption = None) -> None:
     table = Table(box=SIMPLE_HEAD)
     for heading in ("name", "what", "found", "licence"):
         table.add_column(heading, overflow="fold")
-    for dataset in CATALOGUE.values():
+    for dataset in DATASETS.values():
         paths = dataset.find(folder)
         found = f"{_place(paths)}, {_size(paths)}" if paths else "[dim]no"
         table.add_row(f"[bold]{dataset.name}", dataset.title, found, dataset.licence)
@@ -124,9 +125,9 @@ def draw_sheet(setting: Setting, shelf: Shelf, out: Path) -> None:
 
 def _sheet_spec(what: str, settings: list[str]) -> Spec:
     """A preset or file as it is; a dataset as a stream split into tasks, or as a pool beside the embedded digits."""
-    if what not in CATALOGUE:
+    if what not in DATASETS:
         return specfile.load(what, settings)
-    dataset = CATALOGUE[what]
+    dataset = DATASETS[what]
     if dataset.labelled and dataset.pool is None:
         classes = dataset.expected[2] if dataset.expected else 10
         own = [
@@ -141,9 +142,9 @@ def _sheet_spec(what: str, settings: list[str]) -> Spec:
 
 
 def _dataset(name: str) -> Dataset:
-    if name not in CATALOGUE:
-        raise GradcastError(f"there is no dataset {name!r}{nearest(name, CATALOGUE)}")
-    return CATALOGUE[name]
+    if name not in DATASETS:
+        raise GradcastError(f"there is no dataset {name!r}{nearest(name, DATASETS)}")
+    return DATASETS[name]
 
 
 def _place(paths: list[Path]) -> str:

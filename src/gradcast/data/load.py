@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from gradcast.data.cache import Cache
-from gradcast.data.catalogue import CATALOGUE, Dataset
+from gradcast.data.catalogue import Dataset
 from gradcast.data.digits import digits
 from gradcast.data.files import Track
 from gradcast.data.images import Colour, Images, Pixels, Shape, Source, convert
 from gradcast.data.labelled import LabelledFiles, cached_pool, cached_source, own_shape
 from gradcast.data.own_images import class_folders, read_npz
 from gradcast.data.pool_images import any_images
+from gradcast.data.registry import DATASETS
 from gradcast.errors import GradcastError, message_of
 
 
@@ -68,7 +69,7 @@ def load_source(name: str, shelf: Shelf, *, path: str, size: int | None, colour:
     if name == "folder":
         files = class_folders(shelf.find(path, "stream.path"), data_seed=data_seed)
         return _decoded_source(files, shelf, colour=colour, size=size)
-    dataset = CATALOGUE[name]
+    dataset = DATASETS[name]
     paths = shelf.paths(dataset)
     if dataset.files is not None and (dataset.read is None or paths[0].is_dir()):
         files = dataset.files(paths[0])
@@ -84,7 +85,7 @@ def load_folder(path: str, shape: Shape, shelf: Shelf, *, squash: bool) -> Pixel
 
 def load_pool(name: str, shape: Shape, shelf: Shelf, *, squash: bool, data_seed: int) -> Pixels:
     """A dataset's images in the shape asked for; of a labelled dataset the training images, labels ignored."""
-    dataset = CATALOGUE.get(name)
+    dataset = DATASETS.get(name)
     if dataset is not None:
         place = shelf.paths(dataset)[0]
         files = dataset.pool(place) if dataset.pool is not None else None

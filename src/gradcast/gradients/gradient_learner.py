@@ -155,7 +155,10 @@ class GradientLearner(nn.Module):
         self.optimizer.load_state_dict(own)
 
     def renew(self, which: Bool[Tensor, " r"]) -> None:
-        """A new optimizer for these replicas."""
+        """A new optimizer for these replicas; Adam's counter is one for all."""
+        if isinstance(self.optimizer, torch.optim.Adam) and bool(which.all()):
+            self.optimizer.state.clear()
+            return
         if not isinstance(self.optimizer, Sgd):
             raise GradcastError("optimizer = 'adam' counts the steps of all seeds at once; set optimizer='sgd' here")
         self.optimizer.renew(which)

@@ -11,14 +11,14 @@ from gradcast.gradients.cross_entropy import cross_entropy
 from gradcast.gradients.gradient import Gradient, PastGradients
 from gradcast.gradients.half_space import project_one
 from gradcast.learners.entries import learner_entry
-from gradcast.learners.tables import LearnerTable
+from gradcast.learners.tables import DescentTable
 from gradcast.memories.by_class import ClassMemory
 from gradcast.replicas.replicas import Replicas, Statistics
 from gradcast.specs.context import Context
 from gradcast.specs.table import Positive, Rate
 
 
-class AgemSpec(LearnerTable):
+class AgemSpec(DescentTable):
     """Averaged gradient episodic memory."""
 
     name: Literal["a-gem"]

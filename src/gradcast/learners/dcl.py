@@ -8,24 +8,24 @@ from torch import Tensor
 
 from gradcast.learners.entries import learner_entry
 from gradcast.learners.gem import Gem
-from gradcast.learners.tables import LearnerTable
+from gradcast.learners.tables import DescentTable
 from gradcast.memories.ring import TaskMemory
 from gradcast.replicas.replicas import Replicas, Statistics
 from gradcast.specs.context import Context
 from gradcast.specs.table import Natural, Positive, Rate, Weight
 
 
-class DclSpec(LearnerTable):
+class DclSpec(DescentTable):
     """GEM with a reference direction."""
 
     name: Literal["dcl"]
     lr: Rate = 0.1
-    memory: Positive = 256
-    margin: Weight = 0.5
-    qp_eps: Weight = 0.0
-    interval: Natural = 10
-    sign: Literal[1, -1] = 1
-    batchnorm: Statistics = "update"
+    memory: Positive = 256  # samples kept a task
+    margin: Weight = 0.5  # added to the multipliers of violated constraints
+    qp_eps: Weight = 0.0  # ridge of the quadratic programme
+    interval: Natural = 10  # steps after which the reference weights are renewed; 0: only with a new task
+    sign: Literal[1, -1] = 1  # of the displacement; 1 in all released code
+    batchnorm: Statistics = "update"  # what the memories' passes do to BatchNorm statistics
 
 
 class ReferenceDirection:

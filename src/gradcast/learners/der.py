@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gradcast.core import Batch, Labelled, Learner, Replay, Terms
 from gradcast.learners.entries import learner_entry
-from gradcast.learners.tables import LearnerTable
+from gradcast.learners.tables import DescentTable
 from gradcast.memories.reservoir import Reservoir
 from gradcast.replicas.replicas import Replicas
 from gradcast.specs.context import Context
@@ -19,7 +19,7 @@ from gradcast.specs.table import Positive, Rate, Weight
 LOGITS = "logits"  # the field of the memory
 
 
-class DerSpec(LearnerTable):
+class DerSpec(DescentTable):
     """Dark experience replay: the squared distance from stored logits joins the loss."""
 
     name: Literal["der"]

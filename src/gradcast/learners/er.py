@@ -5,14 +5,14 @@ from typing import ClassVar, Literal
 
 from gradcast.core import Batch, Learner, Replay
 from gradcast.learners.entries import learner_entry
-from gradcast.learners.tables import LearnerTable
+from gradcast.learners.tables import DescentTable
 from gradcast.memories.reservoir import Reservoir
 from gradcast.replicas.replicas import Replicas
 from gradcast.specs.context import Context
 from gradcast.specs.table import Positive, Rate
 
 
-class ErSpec(LearnerTable):
+class ErSpec(DescentTable):
     """Experience replay with a reservoir."""
 
     name: Literal["er"]

@@ -10,13 +10,13 @@ from gradcast.core import Labelled, Learner, TaskImages, Terms
 from gradcast.gradients.cross_entropy import cross_entropy
 from gradcast.gradients.gradient import Gradient
 from gradcast.learners.entries import learner_entry
-from gradcast.learners.tables import LearnerTable
+from gradcast.learners.tables import DescentTable
 from gradcast.replicas.replicas import Replicas
 from gradcast.specs.context import Context
 from gradcast.specs.table import Positive, Rate, Weight
 
 
-class EwcSpec(LearnerTable):
+class EwcSpec(DescentTable):
     """Elastic weight consolidation: a quadratic penalty around the weights of past tasks."""
 
     name: Literal["ewc"]

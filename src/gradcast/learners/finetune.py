@@ -5,12 +5,12 @@ from typing import Literal
 
 from gradcast.core import Learner
 from gradcast.learners.entries import learner_entry
-from gradcast.learners.tables import LearnerTable
+from gradcast.learners.tables import DescentTable
 from gradcast.specs.context import Context
 from gradcast.specs.table import Rate
 
 
-class FinetuneSpec(LearnerTable):
+class FinetuneSpec(DescentTable):
     """Plain SGD."""
 
     name: Literal["finetune"]

@@ -11,21 +11,21 @@ from gradcast.core import Batch, Learner
 from gradcast.gradients.cone import project
 from gradcast.gradients.gradient import Gradient, PastGradients
 from gradcast.learners.entries import learner_entry
-from gradcast.learners.tables import LearnerTable
+from gradcast.learners.tables import DescentTable
 from gradcast.memories.ring import TaskMemory
 from gradcast.replicas.replicas import Replicas, Statistics
 from gradcast.specs.context import Context
 from gradcast.specs.table import Positive, Rate, Weight
 
 
-class GemSpec(LearnerTable):
+class GemSpec(DescentTable):
     """Gradient episodic memory."""
 
     name: Literal["gem"] = "gem"
     lr: Rate = 0.1
     memory: Positive = 256  # samples kept a task
-    margin: Weight = 0.5
-    qp_eps: Weight = 0.0
+    margin: Weight = 0.5  # added to the multipliers of violated constraints
+    qp_eps: Weight = 0.0  # ridge of the quadratic programme
     batchnorm: Statistics = "update"  # what the memories' passes do to BatchNorm statistics
 
 

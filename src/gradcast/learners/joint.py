@@ -7,14 +7,14 @@ import torch
 
 from gradcast.core import Batch, Learner, Replay
 from gradcast.learners.entries import learner_entry
-from gradcast.learners.tables import LearnerTable
+from gradcast.learners.tables import DescentTable
 from gradcast.replicas.replicas import Replicas
 from gradcast.specs.context import Context
 from gradcast.specs.table import Rate
 from gradcast.streams.task_data import Portion, TaskData
 
 
-class JointSpec(LearnerTable):
+class JointSpec(DescentTable):
     """All tasks so far together, an upper bound: a step of task t sees a batch of each of the tasks 0 to t."""
 
     name: Literal["joint"]

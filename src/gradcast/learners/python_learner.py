@@ -6,12 +6,12 @@ from pydantic import ConfigDict
 
 from gradcast.core import Learner
 from gradcast.learners.entries import learner_entry
-from gradcast.learners.tables import LearnerTable
+from gradcast.learners.tables import DescentTable
 from gradcast.specs.context import Context
 from gradcast.specs.imported import build_imported
 
 
-class PythonLearnerSpec(LearnerTable):
+class PythonLearnerSpec(DescentTable):
     """A class of your own that derives from ``gradcast.Learner``; further keys are its keyword arguments."""
 
     model_config = ConfigDict(extra="allow")

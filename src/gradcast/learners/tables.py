@@ -6,10 +6,25 @@ from gradcast.specs.table import Momentum, Rate, Table, Weight
 
 
 class LearnerTable(Table):
-    """The optimizer: plain SGD, or with momentum and weight decay; each task begins with a new one."""
+    """What every learner has."""
+
+    name: str
+    lr: Rate = 0.1  # learning rate
+
+    @property
+    def descent(self) -> tuple[float, float]:
+        """Momentum and weight decay of SGD."""
+        return 0.0, 0.0
+
+
+class DescentTable(LearnerTable):
+    """Plain SGD, or with momentum and weight decay; each task begins with a new optimizer."""
 
     omitted_defaults: ClassVar[tuple[str, ...]] = ("momentum", "decay")
-    name: str
-    lr: Rate = 0.1
-    momentum: Momentum = 0.0
-    decay: Weight = 0.0
+    momentum: Momentum = 0.0  # of SGD
+    decay: Weight = 0.0  # weight decay of SGD
+
+    @property
+    def descent(self) -> tuple[float, float]:
+        """Momentum and weight decay of SGD."""
+        return self.momentum, self.decay

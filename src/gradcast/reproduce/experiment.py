@@ -17,8 +17,8 @@ from pydantic import Field, ValidationError
 
 from gradcast.errors import GradcastError
 from gradcast.specs.spec import Setting
-from gradcast.specs.table import Positive, Table
-from gradcast.specs.text import TABLES, nearest, parse
+from gradcast.specs.table import Positive, Table, nearest
+from gradcast.specs.text import TABLES, parse
 
 Kind = Literal["table", "sweeps", "curves", "courses", "scatter", "matrices"]  # what is drawn beside the table
 Figures = dict[str, float]  # measure -> published value; ACC in per cent

@@ -18,7 +18,7 @@ from gradcast.results.quick import mark
 from gradcast.results.statistics import Interval, Paired
 from gradcast.runs.directory import RunDirectory
 from gradcast.specs.spec import Row, Setting, Spec
-from gradcast.specs.text import nearest
+from gradcast.specs.table import nearest
 
 REMEDY = "name a run directory, as in runs/digits-1a2b3c4d, or one row of it, as in runs/digits-1a2b3c4d/base"
 

@@ -21,7 +21,7 @@ from gradcast.results.trained_model import TaskNetworks, TrainedModel
 from gradcast.runs.directory import RunDirectory, damaged
 from gradcast.specs import build
 from gradcast.specs.spec import Setting, Spec
-from gradcast.specs.text import nearest
+from gradcast.specs.table import nearest
 from gradcast.streams.scale import Scale
 from gradcast.streams.scenarios import rotation
 from gradcast.streams.stream import Stream, Subset, Task

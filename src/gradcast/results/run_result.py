@@ -12,7 +12,7 @@ from gradcast.results.comparison import Comparison, locate
 from gradcast.results.report.words import verdicts
 from gradcast.results.result import RowResult
 from gradcast.results.summary_table import as_html, as_text
-from gradcast.specs.text import nearest
+from gradcast.specs.table import nearest
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -46,7 +46,8 @@ class RunDirectory:
     @classmethod
     def named(cls, out: Path, spec: Spec, content: str = "") -> "RunDirectory":
         """The directory of this specification and content of data below ``out``, whether it is there or not."""
-        digest = hashlib.blake2b((dump(spec) + content).encode(), digest_size=4).hexdigest()
+        facts = json.dumps(spec.model_dump(), sort_keys=True)  # in whatever order keys are told
+        digest = hashlib.blake2b((facts + content).encode(), digest_size=4).hexdigest()
         return cls(out / f"{spec.name}-{digest}")
 
     @classmethod

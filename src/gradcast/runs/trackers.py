@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from gradcast.errors import GradcastError, message_of
-from gradcast.specs.text import nearest
+from gradcast.specs.table import nearest
 
 Key = tuple[str, int]  # row and seed
 

@@ -177,8 +177,9 @@ def _trainer(setting: Setting, data: TaskData, *, skips: bool) -> Trainer:
 
     model = another("model")
     learner: Learner = entry.build(table, _context(setting, data, model, make, another))
-    plain = setting.schedule.name == "constant" and not (table.momentum or table.decay)
-    sgd = None if plain else Sgd(momentum=table.momentum, decay=table.decay)
+    momentum, decay = table.descent
+    plain = setting.schedule.name == "constant" and not (momentum or decay)
+    sgd = None if plain else Sgd(momentum=momentum, decay=decay)
     step = Step(model, learner, table.lr, attach(model, another, learner), setting.policy, sgd, skips)
     return StepTrainer(step, learner.task_modules(), restarts=setting.plateau is not None)
 

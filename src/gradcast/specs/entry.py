@@ -2,18 +2,20 @@
 
 import inspect
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from importlib.metadata import entry_points
 from operator import or_
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import Field
 
 from gradcast.errors import message_of
 from gradcast.specs.table import Table
+
+Thing = TypeVar("Thing")
 
 
 @dataclass(frozen=True)
@@ -49,14 +51,8 @@ class Registry(Mapping[str, Entry]):
         for entry in own:
             self._add(entry)
         self.own = frozenset(self.entries)
-        for point in entry_points(group=f"gradcast.{kind}s"):
-            try:
-                found = point.load()
-                if not isinstance(found, Entry):
-                    raise TypeError(f"{point.value} is a {type(found).__name__}, not a gradcast.Entry")
-                self._add(found)
-            except Exception as error:  # noqa: BLE001 -- anybody's code may raise anything
-                warnings.warn(f"the {kind} {point.name!r} is left out ({message_of(error)})", stacklevel=2)
+        for entry in third_parties(kind, Entry, self.own).values():
+            self._add(entry)
 
     def _add(self, entry: Entry) -> None:
         for name in entry.names:
@@ -90,6 +86,22 @@ class Registry(Mapping[str, Entry]):
             return None
         found = inspect.getsourcefile(inspect.unwrap(self.entries[name].build))
         return None if found is None else Path(found)
+
+
+def third_parties(kind: str, what: type[Thing], taken: Container[str]) -> dict[str, Thing]:
+    """What installed packages add by entry points of the group ``gradcast.KINDs``; what is no use is named."""
+    found: dict[str, Thing] = {}
+    for point in entry_points(group=f"gradcast.{kind}s"):
+        try:
+            thing = point.load()
+            if not isinstance(thing, what):
+                raise TypeError(f"{point.value} is a {type(thing).__name__}, not a gradcast.{what.__name__}")
+            if point.name in taken or point.name in found:
+                raise ValueError("there is one of this name already")
+            found[point.name] = thing
+        except Exception as error:  # noqa: BLE001 -- anybody's code may raise anything
+            warnings.warn(f"the {kind} {point.name!r} is left out ({message_of(error)})", stacklevel=2)
+    return found
 
 
 def names_of(table: type[Table]) -> tuple[str, ...]:

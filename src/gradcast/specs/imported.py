@@ -53,12 +53,13 @@ def build_imported(table: Table, context: object, kind: type[Kind], what: str) -
     """
     path, key = str(getattr(table, "path", "")), f"{what}.path"
     make, given = find(path, key), dict(table.model_extra or {})
-    if not (isinstance(make, type) and issubclass(make, kind)):
+    if not (isinstance(make, type) and kind in make.__mro__):  # a protocol has no issubclass
         raise GradcastError(f"{key} = {path!r} does not derive from gradcast.{kind.__name__}; let it do so")
     try:
         if "context" in inspect.signature(make).parameters:
             given["context"] = context
-        return make(**given)
+        made: Kind = make(**given)
+        return made
     except GradcastError:
         raise
     except Exception as error:  # noqa: BLE001 -- anybody's code may raise anything

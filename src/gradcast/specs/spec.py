@@ -6,16 +6,17 @@ Unknown keys are errors that name the key and the nearest valid one.
 from collections import Counter
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, model_validator
 
 from gradcast.data.images import Colour
+from gradcast.data.registry import SOURCES
 from gradcast.devices import Arithmetic
 from gradcast.learners.gem import GemSpec
 from gradcast.learners.registry import LEARNERS, LearnerSpec
 from gradcast.networks.registry import NETWORKS, MlpSpec, ModelSpec
 from gradcast.signals.policy import Policy
 from gradcast.signals.registry import SIGNALS, NoSignalSpec, SignalSpec
-from gradcast.specs.table import Natural, Place, Positive, Share, Table, Words
+from gradcast.specs.table import Natural, Place, Positive, Share, Table, Words, nearest
 from gradcast.streams.augment import AugmentationName
 from gradcast.streams.pool_tables import POOLS, PatchesSpec, PoolSpec
 from gradcast.streams.scale import Normalise
@@ -24,16 +25,17 @@ from gradcast.training.schedule_tables import SCHEDULES, ConstantSpec, PlateauSp
 
 LONGEST_NAME = 100  # of a run or row, which become folders
 
-SourceName = Literal[
-    "digits", "mnist", "fashion-mnist", "cifar-10", "cifar-100", "svhn", "tiny-imagenet", "mini-imagenet",
-    "folder", "npz", "python",
-]  # fmt: skip
+
+def _known_source(name: str) -> str:
+    if name not in SOURCES:
+        raise ValueError(f"stream.source = {name!r} is unknown{nearest(name, SOURCES)}")
+    return name
 
 
 class StreamSpec(Table):
     """Which labelled tasks, in which portions."""
 
-    source: SourceName = "digits"
+    source: Annotated[str, AfterValidator(_known_source)] = "digits"
     path: Place = ""  # where the source 'folder' or 'npz' lies
     size: Positive | Literal["own"] = "own"  # pixels a side
     colour: Colour = "own"

@@ -1,6 +1,7 @@
 """What all tables of a specification have in common."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_serializer
@@ -34,3 +35,10 @@ class Table(BaseModel):
             if getattr(self, key) == type(self).model_fields[key].default:
                 said.pop(key, None)
         return said
+
+
+def nearest(word: str, known: Iterable[str], prefix: str = "") -> str:
+    """The end of a sentence about an unknown word: the nearest known one, or all of them."""
+    options = list(known)
+    close = get_close_matches(word, options, n=1, cutoff=0.6)
+    return f"; did you mean {prefix + close[0]!r}?" if close else f"; known: {', '.join(options)}"

@@ -4,7 +4,6 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from pydantic_core import ErrorDetails
 from gradcast.errors import GradcastError
 from gradcast.specs.compatibility import contradiction
 from gradcast.specs.spec import CHOICES, LONGEST_NAME, SEVERAL, Row, Setting, Spec, describe
+from gradcast.specs.table import nearest
 
 Raw = dict[str, Any]
 DEFAULT_NAMES = {"model": "mlp", "learner": "gem", "signal": "none", "pool": "patches"}
@@ -289,13 +289,6 @@ def _fields(table: str, chosen: str | None) -> list[str]:
     return list(getattr(Setting.model_fields[table].annotation, "model_fields", {}))
 
 
-def nearest(word: str, known: Iterable[str], prefix: str = "") -> str:
-    """The end of a sentence about an unknown word: the nearest known one, or all of them."""
-    options = list(known)
-    close = get_close_matches(word, options, n=1, cutoff=0.6)
-    return f"; did you mean {prefix + close[0]!r}?" if close else f"; known: {', '.join(options)}"
-
-
 def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
@@ -308,6 +301,8 @@ def _read(path: Path) -> str:
 
 
 def _value(value: object) -> str:
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_value, value)) + "]"
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_value(str(key))} = {_value(entry)}" for key, entry in value.items()) + "}"
     if isinstance(value, list):

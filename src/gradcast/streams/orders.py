@@ -28,7 +28,7 @@ class Order(Protocol):
 
 
 class Passes:
-    """As each seed drew them; every further pass is shuffled anew, and none crosses tasks. A last batch may be short."""
+    """As each seed drew them; every further pass is shuffled anew. A last batch may be short."""
 
     checkpointed: ClassVar[tuple[str, ...]] = ("task", "order", "shuffles", "generators")
 

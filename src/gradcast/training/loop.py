@@ -125,7 +125,7 @@ class Loop:
         return Extent(batches, schedule.epoch(0) if schedule.may_end_early else None, schedule.every)
 
     def state(self) -> dict[str, Tensor]:
-        """All that was learned as it is evaluated, by names, one row a replica; with few labels, which images had one."""
+        """All that was learned as it is evaluated, by names, one row a replica; and which images kept their label."""
         with shown(self.average, self.trainer.model):
             learned = {name: rows.clone() for name, rows in self.trainer.state().items()}
         stream, tasks = self.data.stream, self.data.tasks

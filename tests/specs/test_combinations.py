@@ -1,0 +1,106 @@
+"""Every learner with every signal, schedule and number of labels: what is not refused trains two tasks."""
+
+from functools import cache
+from itertools import product
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from gradcast.data.cache import Cache
+from gradcast.data.load import Shelf, untracked
+from gradcast.devices import Place
+from gradcast.errors import GradcastError
+from gradcast.learners.registry import LEARNERS
+from gradcast.replicas import replicas
+from gradcast.replicas.passes.choice import choose
+from gradcast.replicas.passes.trial import Outputs
+from gradcast.runs.prepared import PreparedRun
+from gradcast.signals.registry import SIGNALS
+from gradcast.specs.compatibility import check, contradiction
+from gradcast.specs.spec import Setting
+
+CHOSEN: dict[object, Outputs] = {}
+OTHERS = ("python",)  # tested by themselves
+SCHEDULES = {
+    "constant": {"name": "constant"},
+    "steps": {"name": "steps", "steps": 2, "warm_up": 1, "milestones": [1], "ramp": 1, "test_every": 1},
+    "plateau": {"name": "plateau", "epochs": 1, "validation": 0.25, "validation_batch": 3},
+}
+MLP = {"name": "mlp", "hidden": [8]}
+SMALL = {"name": "alexnet-like", "latent": 8, "widths": [8, 8], "channels": [2, 2, 2]}
+MEMORIES = {"memory": 4, "replay": 2, "reference": 4, "updates": 1, "private_width": 2, "head_units": 4}
+
+
+@cache
+def prepared() -> PreparedRun:
+    place = Place(torch.device("cpu"), torch.float32)
+    return PreparedRun(place, Shelf(Path("no data"), Cache(Path("no cache")), untracked))
+
+
+def setting(learner: str, signal: str, schedule: str, labels: int | str) -> Setting:
+    own = LEARNERS[learner]
+    big = "own-network" in own.traits
+    fields = own.table.model_fields
+    pool = "unlabelled" if labels != "all" else "held-out" if signal == "true-labels" else "patches"
+    return Setting.model_validate(
+        {
+            "stream": {
+                "scenario": "split",
+                "tasks": 2,
+                "classes_per_task": 2,
+                "class_order": "seeded" if schedule == "plateau" else "natural",
+                "samples": 16,
+                "labels": labels,
+                "batch": 4,
+                "size": 12 if big else "own",
+            },
+            "model": SMALL if big else MLP,
+            "learner": {"name": learner} | {key: value for key, value in MEMORIES.items() if key in fields},
+            "signal": {"name": signal},
+            "policy": {"p": 1.0, "batch": 4},
+            "pool": {"name": pool} | ({"count": 8} if pool == "patches" else {}),
+            "schedule": SCHEDULES[schedule],
+        }
+    )
+
+
+def names(registry: object) -> list[str]:
+    return [name for name in registry.own if name not in OTHERS]  # type: ignore[attr-defined]
+
+
+@pytest.fixture(autouse=True)
+def _known_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How passes are computed is found out once a network, not once a row: that takes longer than the training."""
+
+    def remembered(module: nn.Module, images: torch.Tensor) -> Outputs:
+        key = type(module).__name__, str(module), tuple(images.shape[1:]), module.training
+        if key not in CHOSEN:
+            CHOSEN[key] = choose(module, images)
+        return CHOSEN[key]
+
+    monkeypatch.setattr(replicas, "choose", remembered)
+
+
+@pytest.mark.parametrize(("schedule", "labels"), list(product(SCHEDULES, ("all", 8))))
+@pytest.mark.parametrize("learner", sorted(names(LEARNERS)))
+def test_what_is_not_refused_trains(learner: str, schedule: str, labels: int | str) -> None:
+    trained = 0
+    for signal in sorted(names(SIGNALS)):
+        own = setting(learner, signal, schedule, labels)
+        if contradiction(own) is not None:
+            continue
+        try:
+            check(own, prepared().stream(own))
+        except GradcastError as error:
+            assert "linear layer" in str(error), (signal, str(error))  # networks without features of their own
+            continue
+        loop = prepared().loop(own, [0, 1])
+        before = loop.trainer.model.theta.clone()
+        loop.run([])
+        after = loop.trainer.model.theta
+        assert torch.isfinite(after).all(), signal
+        assert not torch.equal(before, after), signal
+        trained += 1
+    assert trained >= (6 if "own-network" in LEARNERS[learner].traits else 11)
