@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
-from gradcast.semi.labels import choose_labelled, others
 
+from gradcast.data.digits import digits
 from gradcast.data.images import Images, Source
 from gradcast.errors import GradcastError
-from tests.semi.scene import source
+from gradcast.streams.few_labels import choose_labelled, of_task
 
-CLASSES = ("a", "b", "c")
+CLASSES = 3
 Y = np.array([0, 1, 2] * 10 + [0] * 5)
 
 
@@ -32,25 +32,30 @@ def test_what_cannot_be_shared_out_goes_to_classes_that_are_drawn() -> None:
 
 def test_what_is_too_much_for_some_seed_is_too_much_for_every_seed() -> None:
     for seed in range(5):  # 31 labels are ten or eleven of each, and only the first class has eleven
-        with pytest.raises(GradcastError, match="class 'b' has 10 training images and 11 are to be labelled"):
+        with pytest.raises(GradcastError, match="class 1 of task 0 has 10 training images and 11 are to be labelled"):
             choose_labelled(Y, 31, seed, classes=CLASSES)
     assert len(choose_labelled(Y, 30, 0, classes=CLASSES)) == 30
 
 
 def test_the_published_numbers_fit_the_digits() -> None:
-    y, classes = source().train.y, source().classes
-    found = choose_labelled(y, 100, 7788, classes=classes)
+    y = digits(0).train.y
+    found = choose_labelled(y, 100, 7788, classes=10)
     assert np.bincount(y[found]).tolist() == [10] * 10
-    rest = others(len(y), found)
-    assert sorted([*found.tolist(), *rest.tolist()]) == list(range(len(y)))
+
+
+def test_every_task_has_a_choice_of_its_own_and_the_first_has_the_one_it_always_had() -> None:
+    first, second = (choose_labelled(Y, 12, 7, task=task, classes=CLASSES) for task in (0, 1))
+    assert first.tolist() == choose_labelled(Y, 12, 7, classes=CLASSES).tolist()
+    assert first.tolist() != second.tolist()
+    assert (of_task(0), of_task(3)) == ((), (3,))
 
 
 @pytest.mark.parametrize(
     ("count", "sentence"),
     [
-        (36, "36 labels are asked for and there are 35 training images; lower semi.labels"),
-        (2, "2 labels leave some of the 3 classes without any; set semi.labels to 3 or more"),
-        (33, "class 'b' has 10 training images and 11 are to be labelled; lower semi.labels"),
+        (36, "36 labels are asked for and task 0 has 35 training images; lower stream.labels"),
+        (2, "2 labels leave some of the 3 classes without any; set stream.labels to 3 or more"),
+        (33, "class 1 of task 0 has 10 training images and 11 are to be labelled; lower stream.labels"),
     ],
 )
 def test_what_cannot_be_labelled_is_said(count: int, sentence: str) -> None:
@@ -60,9 +65,9 @@ def test_what_cannot_be_labelled_is_said(count: int, sentence: str) -> None:
 
 
 def test_a_class_without_images_and_labels_out_of_range_are_said() -> None:
-    with pytest.raises(GradcastError, match="class 'd' has 0 training images and 1 are to be labelled"):
-        choose_labelled(Y, 4, 0, classes=(*CLASSES, "d"))
+    with pytest.raises(GradcastError, match="class 3 of task 0 has 0 training images and 1 are to be labelled"):
+        choose_labelled(Y, 4, 0, classes=4)
     x = np.zeros((3, 1, 2, 2), dtype=np.uint8)
     strange, fine = Images(x, np.array([0, 1, 3])), Images(x, np.array([0, 1, 2]))
     with pytest.raises(GradcastError, match="training labels from 0 to 3 but 3 classes"):
-        Source("mine", strange, fine, CLASSES)
+        Source("mine", strange, fine, ("a", "b", "c"))

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 
+from gradcast.devices import Place
 from gradcast.streams.augment import flip, grey, resize
 from gradcast.streams.pool import TRANSFORMS, Pool, named, subset
 from gradcast.streams.scale import Scale, reference_scale
@@ -15,8 +16,8 @@ def generators(count: int) -> list[torch.Generator]:
 def test_images_are_scaled_like_the_stream_or_as_published() -> None:
     x = np.array([0, 255], np.uint8).reshape(2, 1, 1, 1)
     index = np.array([[0, 1]])
-    labelled = Pool(x, Scale(), device=CPU, dtype=torch.float64).images(index)
-    reference = Pool(x, reference_scale(1), device=CPU, dtype=torch.float64).images(index)
+    labelled = Pool(x, Scale(), place=Place(CPU, torch.float64)).images(0, [0], index)[0]
+    reference = Pool(x, reference_scale(1), place=Place(CPU, torch.float64)).images(0, [0], index)[0]
     assert labelled.flatten().tolist() == [0, 1]
     assert reference.flatten().tolist() == [-1, 1]
 
@@ -48,12 +49,13 @@ def test_published_transforms_by_name() -> None:
 
 def test_draws_are_each_replicas_own() -> None:
     x = np.random.default_rng(0).integers(0, 256, (6, 3, 64, 64), dtype=np.uint8)
-    pool = Pool(x, Scale(), TRANSFORMS["tiny"].pipeline((3, 32, 32)), device=CPU, dtype=torch.float32)
+    pool = Pool(x, Scale(), TRANSFORMS["tiny"].pipeline((3, 32, 32)), place=Place(CPU, torch.float32))
     index = np.array([[0, 1], [0, 1]])
-    both = pool.images(index, generators(2))
+    both, truth = pool.images(0, [0, 1], index, generators(2))
     assert both.shape == (2, 2, 3, 32, 32)
     assert not torch.equal(both[0], both[1])
-    assert torch.equal(both[1:], pool.images(index[1:], generators(2)[1:]))
+    assert torch.equal(both[1:], pool.images(1, [1], index[1:], generators(2)[1:])[0])
+    assert truth is None
 
 
 def test_subset() -> None:

@@ -49,7 +49,7 @@ def test_split_gives_each_task_its_classes_in_natural_order() -> None:
     assert built.facts["class_order"].tolist() == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
     assert built.width == 3
     source = digits(0)
-    assert np.array_equal(built.tasks[1].train.x, source.train.x[(source.train.y >= 3) & (source.train.y < 6)])
+    assert np.array_equal(built.tasks[1].train.images().x, source.train.x[(source.train.y >= 3) & (source.train.y < 6)])
     assert set(built.tasks[1].test.y) == {0, 1, 2}
 
 
@@ -75,7 +75,8 @@ def test_class_order() -> None:
     assert not np.array_equal(shuffled, divided(5, 2, "shuffled", seed=1).facts["class_order"])
     source = digits(0)
     assert np.array_equal(
-        divided(2, 3, [9, 0, 3, 7, 5, 1]).tasks[0].train.x[:1], source.train.x[np.isin(source.train.y, [9, 0, 3])][:1]
+        divided(2, 3, [9, 0, 3, 7, 5, 1]).tasks[0].train.images().x[:1],
+        source.train.x[np.isin(source.train.y, [9, 0, 3])][:1],
     )
 
 
