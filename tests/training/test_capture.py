@@ -1,23 +1,23 @@
 """Graphs need a GPU; without one only the choice between step and graphs is tested."""
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import pytest
 import torch
-from gradcast.epochs.loop import EpochLoop
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from gradcast.core import Batch, Metrics, Signal, Unlabelled
+from gradcast.core import Batch, Feeds, Metrics, Signal, Unlabelled
 from gradcast.devices import Place
 from gradcast.gradients.gradient_learner import GradientLearner
 from gradcast.gradients.length import Length
 from gradcast.learners.dcl import dcl
 from gradcast.learners.finetune import Finetune
 from gradcast.learners.gem import Gem
-from gradcast.learners.registry import learner as learner_by_name
+from gradcast.learners.registry import LEARNERS
 from gradcast.memories.ring import TaskMemory
 from gradcast.networks import MLP, SlimResNet18
 from gradcast.randomness import seeded, torch_generator
@@ -27,14 +27,16 @@ from gradcast.runs.prepared import PreparedRun
 from gradcast.signals.noise import Noise
 from gradcast.signals.policy import Policy
 from gradcast.signals.predicted import Predicted
-from gradcast.signals.registry import SIGNALS, signal, views
+from gradcast.signals.pseudo import Attached
+from gradcast.signals.registry import SIGNALS
+from gradcast.specs import build
+from gradcast.specs.context import Context
 from gradcast.specs.text import load
 from gradcast.streams.scale import Scale
 from gradcast.training.capture import Captured, fastest
 from gradcast.training.step import Step
-from tests.epochs.test_scheduled import setting as scheduled
 from tests.helpers import OPTIONS, needs_gpu, replicas, signal_and_pool
-from tests.specs.test_build import SHELF
+from tests.training.scene import SHELF, scheduled, task_data, weights_of
 
 
 def test_a_cpu_takes_the_step_as_it_is() -> None:
@@ -53,14 +55,14 @@ def trained(name: str, options: dict[str, object], policy: Policy, *, graphs: bo
         own = Noise(3, [torch_generator(r, "directions") for r in range(2)], length=Length(0.5))
     memory = TaskMemory(3, 8)
     learner = Gem(memory) if name == "gem" else dcl(memory, interval=3)
-    step = Step(model, learner, 0.1, own, policy)
+    step = Step(model, learner, 0.1, [Attached(own)], policy)
     advance = Captured(step) if graphs else step
     generator, losses = torch.Generator().manual_seed(0), []
     for number in range(30):
         x = torch.randn(2, 3 if number % 10 == 9 else 4, 6, generator=generator, dtype=torch.float64)
         y = torch.randint(3, x.shape[:2], generator=generator)
         used = torch.tensor([True, number % 2 == 0]).cuda()
-        unlabelled = Unlabelled(x[:, :3].flip(1).cuda(), used) if number % 3 else None
+        unlabelled = (Unlabelled(x[:, :3].flip(1).cuda(), used),) if number % 3 else ()
         losses.append(advance(Batch(x.cuda(), y.cuda(), number // 10), unlabelled)["loss"])
     return torch.cat([model.theta.flatten(), *(b.double().flatten() for b in model.buffers.values())]), losses
 
@@ -88,7 +90,7 @@ def test_dropout_in_graphs_draws_what_it_draws_in_steps() -> None:
         for number in range(18):
             x = torch.randn(2, 4, 6, generator=generator, dtype=torch.float64)
             y = torch.randint(3, x.shape[:2], generator=generator)
-            advance(Batch(x.cuda(), y.cuda(), number // 6), None)
+            advance(Batch(x.cuda(), y.cuda(), number // 6), ())
         return model.theta
 
     found = trained_with(graphs=True)
@@ -98,8 +100,8 @@ def test_dropout_in_graphs_draws_what_it_draws_in_steps() -> None:
 
 @needs_gpu
 @pytest.mark.parametrize("guard", [False, True])
-@pytest.mark.parametrize("learner", ["gem", "a-gem", "er"])
-@pytest.mark.parametrize("name", [*sorted(SIGNALS.keys() - {"none"}), *OPTIONS])
+@pytest.mark.parametrize("learner", ["gem", "a-gem", "er", "der", "ewc"])
+@pytest.mark.parametrize("name", [*sorted(SIGNALS.keys() - {"none", "python"}), *OPTIONS])
 def test_every_signal_trains_in_graphs_as_in_steps(name: str, learner: str, guard: bool) -> None:
     """Images and steps are such that rounding stays rounding: BatchNorm over a few numbers would make 1e-15 1e-2."""
     changes = [*signal_and_pool(name), f"learner.name={learner}", "learner.memory=8"]
@@ -114,18 +116,32 @@ def test_every_signal_trains_in_graphs_as_in_steps(name: str, learner: str, guar
 
     def trained_with(*, graphs: bool) -> tuple[Tensor, Metrics]:
         model = networks("model")
-        own = signal(setting.signal, model, [0, 1], 0.1, lambda: networks("teacher"), Scale())
-        step = Step(
-            model, learner_by_name(setting.learner, 2, classes=3, seeds=[0, 1]), 0.001, own, Policy(guard=guard)
+        context = Context(
+            seeds=[0, 1],
+            tasks=2,
+            classes=3,
+            batch=4,
+            lr=0.1,
+            data=task_data((0, 1)),
+            scale=Scale(),
+            model=model,
+            network=lambda: SlimResNet18(2, 6),
+            another=networks,
+            epoch=lambda task: 8,
+            schedule=setting.schedule,
         )
+        learning = LEARNERS[setting.learner.name].build(setting.learner, context)
+        (table,) = setting.signals
+        own = SIGNALS[table.name].build(table, replace(context, learner=learning))
+        step = Step(model, learning, 0.001, [Attached(own)], Policy(guard=guard))
         advance, generator = Captured(step) if graphs else step, torch.Generator().manual_seed(0)
         for number in range(16):
             x = torch.rand(2, 10, 3, 16, 16, generator=generator, dtype=torch.float64).cuda()
             y = torch.randint(3, (2, 4), generator=generator).cuda()
             used = torch.tensor([True, number % 2 == 0]).cuda()
             truth = torch.randint(3, (2, 6), generator=generator).cuda()
-            shown = Unlabelled(x[:, 4:], used, views(setting.signal).count, truth=truth)
-            unlabelled = shown if number % 3 else None
+            shown = Unlabelled(x[:, 4:], used, build.views(table).count, truth=truth)
+            unlabelled = (shown,) if number % 3 else ()
             metrics = advance(Batch(x[:, :4], y, number // 8), unlabelled)
         return model.theta, metrics
 
@@ -164,19 +180,19 @@ class Traced:
 
     def __init__(self, step: Any) -> None:
         self.step, self.compared = step, 0
-        self.known: dict[object, tuple[Batch, Unlabelled | None, list[str]]] = {}
+        self.known: dict[object, tuple[Batch, Feeds, list[str]]] = {}
 
-    def __call__(self, batch: Batch, unlabelled: Unlabelled | None = None) -> Metrics:
+    def __call__(self, batch: Batch, unlabelled: Feeds = ()) -> Metrics:
         self.step.prepare(batch, unlabelled)
-        key = (batch.task, batch.x.shape, None if unlabelled is None else unlabelled.x.shape, self.step.kind(batch))
+        key = (batch.task, batch.x.shape, tuple(each.x.shape for each in unlabelled), self.step.kind(batch))
         if key not in self.known:
-            extra = None if unlabelled is None else Unlabelled(unlabelled.x.clone(), unlabelled.used.clone())
+            extra = tuple(Unlabelled(each.x.clone(), each.used.clone(), each.views) for each in unlabelled)
             self.known[key] = (Batch(batch.x.clone(), batch.y.clone(), batch.task), extra, [])
             return self.step.advance(batch, unlabelled)  # type: ignore[no-any-return]
         own, extra, log = self.known[key]
         own.x.copy_(batch.x), own.y.copy_(batch.y)
-        if extra is not None and unlabelled is not None:
-            extra.x.copy_(unlabelled.x), extra.used.copy_(unlabelled.used)
+        for place, new in zip(extra, unlabelled, strict=True):
+            place.x.copy_(new.x), place.used.copy_(new.used)
         with Tracing() as tracing:
             metrics = self.step.advance(own, extra)
         if log:
@@ -186,13 +202,13 @@ class Traced:
         return metrics  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize("learner", ["acl", "er", "a-gem", "joint", "pnn", "hat"])
+@pytest.mark.parametrize("learner", ["acl", "er", "a-gem", "der", "ewc", "joint", "pnn", "hat"])
 def test_a_step_of_many_epochs_is_always_the_same_operations_in_the_same_places(
     learner: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a graph would replay, seen without one; rates drop and everybody starts anew in the fifth epoch."""
     made: list[Traced] = []
-    for module in ("gradcast.epochs.steps", "gradcast.learners.acl.acl_step"):
+    for module in ("gradcast.training.trainer", "gradcast.learners.acl.acl_step"):
         monkeypatch.setattr(f"{module}.fastest", lambda step: (made.append(Traced(step)), made[-1])[1])
     changes = ["schedule.epochs=6", "schedule.patience=1", "schedule.above_chance=1.0", "stream.batch=80"]
     loop = PreparedRun(Place(torch.device("cpu"), torch.float64), SHELF).loop(
@@ -209,7 +225,7 @@ def on_gpu() -> PreparedRun:
 
 
 @needs_gpu
-@pytest.mark.parametrize("learner", ["acl", "finetune", "er", "a-gem", "gem", "joint", "pnn", "hat"])
+@pytest.mark.parametrize("learner", ["acl", "finetune", "er", "a-gem", "gem", "der", "ewc", "joint", "pnn", "hat"])
 def test_many_epochs_train_in_graphs_as_in_steps(learner: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Six epochs: every kind of step is captured, the rate drops, and everybody starts anew in the fifth."""
     changes = ["schedule.epochs=6", "schedule.patience=1", "schedule.above_chance=1.0", "stream.batch=80"]
@@ -217,11 +233,10 @@ def test_many_epochs_train_in_graphs_as_in_steps(learner: str, monkeypatch: pyte
 
     def trained() -> Tensor:
         loop = on_gpu().loop(own, [0, 1])
-        assert isinstance(loop, EpochLoop)
         loop.run([])
-        return torch.cat([loop.learner.weights_for(task) for task in range(2)])
+        return torch.cat([weights_of(loop, task) for task in range(2)])
 
     found = trained()
-    for module in ("gradcast.epochs.steps", "gradcast.learners.acl.acl_step"):
+    for module in ("gradcast.training.trainer", "gradcast.learners.acl.acl_step"):
         monkeypatch.setattr(f"{module}.fastest", lambda step: step)
     torch.testing.assert_close(found, trained(), rtol=1e-6, atol=1e-9)

@@ -1,14 +1,25 @@
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
-from gradcast.data.images import Images
+from gradcast.core import Learner
+from gradcast.data.images import Images, Source
+from gradcast.devices import Place
+from gradcast.learners.finetune import Finetune
 from gradcast.replicas.heads import Heads
 from gradcast.replicas.replicas import Replicas
+from gradcast.streams import scenarios
 from gradcast.streams.scale import Scale
+from gradcast.streams.stream import Stream
+from gradcast.streams.task_data import TaskData
 from gradcast.training import evaluate
-from gradcast.training.evaluate import CHUNK, VALUES, Evaluator
+from gradcast.training.evaluate import CHUNK, VALUES, OwnTests, SharedTests
+from gradcast.training.step import Step
+from gradcast.training.trainer import StepTrainer
 from tests.helpers import CPU
+
+PLACE = Place(CPU, torch.float64)
 
 
 class Brightness(torch.nn.Module):
@@ -27,20 +38,40 @@ def model(*thresholds: float) -> Replicas:
     return Replicas([Brightness(t) for t in thresholds], Heads(2), device=CPU, dtype=torch.float64)
 
 
+def trained(*thresholds: float, learner: Learner | None = None) -> StepTrainer:
+    return StepTrainer(Step(model(*thresholds), learner or Finetune(), 0.1))
+
+
+class OwnThresholds(StepTrainer):
+    """Every task has a threshold of its own."""
+
+    def weights_for(self, task: int) -> Tensor:
+        return torch.full_like(self.model.theta, [0.5, 0.9][task])
+
+
+class Contrary(Finetune):
+    """Answers by the task alone."""
+
+    def classify(self, model: Replicas, x: Tensor, tasks: Tensor) -> Tensor:
+        return tasks.expand(len(x), -1)
+
+
 def test_accuracy_of_every_replica_on_every_task() -> None:
     x = np.array([0, 100, 200, 255], np.uint8).reshape(4, 1, 1, 1)
     tests = [Images(x, np.array([0, 0, 1, 1])), Images(x[:2], np.array([1, 1]))]
-    evaluator = Evaluator(tests, Scale(), drop_last=False, device=CPU, dtype=torch.float64)
-    found = evaluator(model(0.5, 0.2))
+    evaluator = SharedTests(tests, Scale(), drop_last=False, place=PLACE)
+    found = evaluator(trained(0.5, 0.2), range(2))
     assert found.tolist() == [[1.0, 0.0], [0.75, 0.5]]
+    assert evaluator(trained(0.5, 0.2), range(1, 2)).tolist() == [[0.0], [0.5]]
+    assert evaluator(trained(0.5, 0.2), range(0)).shape == (2, 0)
 
 
 def test_drop_last_never_looks_at_the_last_image_and_counts_it_as_wrong() -> None:
     x = np.array([0, 0, 0, 255], np.uint8).reshape(4, 1, 1, 1)
     only_last_right = Images(x, np.array([1, 1, 1, 1]))
     for drop_last, expected in ((False, 0.25), (True, 0.0)):
-        evaluator = Evaluator([only_last_right], Scale(), drop_last=drop_last, device=CPU, dtype=torch.float64)
-        assert evaluator(model(0.5)).tolist() == [[expected]]
+        evaluator = SharedTests([only_last_right], Scale(), drop_last=drop_last, place=PLACE)
+        assert evaluator(trained(0.5), range(1)).tolist() == [[expected]]
 
 
 def test_large_images_come_in_smaller_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,14 +80,14 @@ def test_large_images_come_in_smaller_chunks(monkeypatch: pytest.MonkeyPatch) ->
     assert CHUNK["cuda"] == VALUES // (28 * 28)
     x, y = np.zeros((11, 1, 2, 2), np.uint8), np.zeros(11, np.int64)
     x[7] = 255
-    evaluator = Evaluator([Images(x, y)], Scale(), drop_last=False, device=CPU, dtype=torch.float64)
-    single, seen = model(0.5), list[int]()
+    evaluator = SharedTests([Images(x, y)], Scale(), drop_last=False, place=PLACE)
+    own, seen = trained(0.5), list[int]()
     monkeypatch.setattr(
-        single, "classify", lambda images, tasks: seen.append(len(images)) or images[None, :, 0, 0, 0] > 0
+        own.model, "classify", lambda images, tasks: seen.append(len(images)) or images[None, :, 0, 0, 0] > 0
     )
     for values in (18, 3, 10**9):
         monkeypatch.setattr(evaluate, "VALUES", values)
-        assert evaluator(single).item() == 10 / 11
+        assert evaluator(own, range(1)).item() == 10 / 11
     assert seen == [4, 4, 3, *[1] * 11, 11]
 
 
@@ -65,6 +96,55 @@ def test_chunks_cover_everything() -> None:
     y = np.arange(count) % 2
     x = (255 * y).astype(np.uint8).reshape(count, 1, 1, 1)
     x[-1] = 255 - x[-1]
-    evaluator = Evaluator([Images(x, y)], Scale(), drop_last=False, device=CPU, dtype=torch.float32)
+    evaluator = SharedTests([Images(x, y)], Scale(), drop_last=False, place=Place(CPU, torch.float32))
     single = Replicas([Brightness(0.5)], Heads(2), device=CPU, dtype=torch.float32)
-    assert evaluator(single).item() == (count - 1) / count
+    assert evaluator(StepTrainer(Step(single, Finetune(), 0.1)), range(1)).item() == (count - 1) / count
+
+
+def levels() -> Source:
+    """Four classes of images of one grey, of unequal numbers to test on."""
+    grey = np.array([0, 100, 200, 255], np.uint8)
+    y = np.repeat(np.arange(4), 3)
+    test = np.repeat(np.arange(4), [1, 2, 3, 4])
+    images = [Images(grey[each].reshape(-1, 1, 1, 1), each) for each in (y, test)]
+    return Source("levels", *images, tuple("abcd"))
+
+
+def own_tests(seeds: list[int], *, drop_last: bool = False) -> OwnTests:
+    own, width, facts = scenarios.seeded(levels(), 2, classes_per_task=2)
+    return OwnTests(TaskData(Stream(own(0), (1, 1, 1), width, facts, own_tasks=own), seeds, PLACE), drop_last=drop_last)
+
+
+@pytest.mark.parametrize("drop_last", [False, True])
+def test_tasks_of_each_seeds_own_are_counted_as_those_that_all_share(drop_last: bool) -> None:
+    seeds = [3, 5]
+    found = own_tests(seeds, drop_last=drop_last)(trained(0.5, 0.2), range(2))
+    own, _, _ = scenarios.seeded(levels(), 2, classes_per_task=2)
+    for replica, seed in enumerate(seeds):
+        shared = SharedTests([task.test.images() for task in own(seed)], Scale(), drop_last=drop_last, place=PLACE)
+        assert torch.equal(found[replica], shared(trained(0.5, 0.2), range(2))[replica])
+    assert own_tests(seeds)(trained(0.5, 0.2), range(0)).shape == (2, 0)
+    only = own_tests(seeds, drop_last=drop_last)(trained(0.5, 0.2), range(1, 2))
+    assert torch.equal(only[:, 0], found[:, 1])
+
+
+def test_tasks_with_weights_of_their_own_are_evaluated_with_them_and_the_model_keeps_its_own() -> None:
+    x = np.array([0, 100, 200, 255], np.uint8).reshape(4, 1, 1, 1)
+    tests = [Images(x, np.array([0, 0, 1, 1]))] * 2
+    own = OwnThresholds(Step(model(0.25, 0.125), Finetune(), 0.1))
+    shared = SharedTests(tests, Scale(), drop_last=False, place=PLACE)
+    assert shared(own, range(2)).tolist() == [[1.0, 0.75]] * 2
+    assert own.model.theta.tolist() == [[0.25], [0.125]]
+    plain = own_tests([3, 5])(trained(0.9, 0.9), range(1, 2))
+    assert torch.equal(own_tests([3, 5])(own, range(1, 2)), plain)
+    assert own.model.theta.tolist() == [[0.25], [0.125]]
+
+
+def test_a_learner_may_answer_in_its_own_way() -> None:
+    x = np.zeros((3, 1, 1, 1), np.uint8)
+    tests = [Images(x, np.array([0, 0, 1])), Images(x, np.array([1, 1, 1]))]
+    shared = SharedTests(tests, Scale(), drop_last=False, place=PLACE)
+    assert shared(trained(0.5, learner=Contrary()), range(2)).tolist() == [[2 / 3, 1.0]]
+    data = own_tests([3]).data
+    expected = [float((data.test(task).y == task).double().mean()) for task in range(2)]
+    assert own_tests([3])(trained(0.5, learner=Contrary()), range(2)).tolist() == [expected]

@@ -9,7 +9,6 @@ from torch import nn
 from gradcast.data.cache import Cache
 from gradcast.data.load import Shelf, untracked
 from gradcast.devices import Place
-from gradcast.learners.registry import AgemSpec, ErSpec, GemSpec
 from gradcast.networks import MLP
 from gradcast.specs import build
 from gradcast.specs.spec import Setting
@@ -17,6 +16,7 @@ from gradcast.specs.text import load
 from gradcast.streams.stream import Stream
 from gradcast.training import grouping
 from gradcast.training.grouping import activation_numbers, recalled_images, replica_bytes, together
+from gradcast.training.schedule_tables import ConstantSpec
 from tests.helpers import CPU
 
 PLACE = Place(CPU, torch.float32)
@@ -58,11 +58,12 @@ def test_one_constraint_needs_less_than_one_a_task() -> None:
     )
     assert agem < 0.5 * gem
     assert agem < large < gem
-    assert recalled_images(AgemSpec(name="a-gem"), 0, 10) == (0, 0)
-    assert recalled_images(AgemSpec(name="a-gem"), 2, 10) == (130, 1)
-    assert recalled_images(AgemSpec(name="a-gem"), 19, 10) == (256, 1)
-    assert recalled_images(GemSpec(), 19, 10) == (19 * 256, 19)
-    assert recalled_images(ErSpec(name="er"), 19, 10) == (10, 0)
+    agem_row, gem_row, er_row = (scene(f"learner.name={name}")[0] for name in ("a-gem", "gem", "er"))
+    assert recalled_images(agem_row, 0) == (0, 0)
+    assert recalled_images(agem_row, 2) == (130, 1)
+    assert recalled_images(agem_row, 19) == (256, 1)
+    assert recalled_images(gem_row, 19) == (19 * 256, 19)
+    assert recalled_images(er_row, 19) == (10, 0)
 
 
 def test_activations_are_what_the_backward_pass_needs() -> None:
@@ -82,9 +83,8 @@ def test_counting_lets_go_of_the_weights() -> None:
 def test_tasks_of_many_epochs_need_room_for_the_best_and_for_every_tasks_modules() -> None:
     def need(*changes: str) -> int:
         setting = load("acl-digits", list(changes)).rows[0].setting
-        assert setting.schedule is not None
-        tasks = build.curriculum(setting.stream, setting.schedule, Shelf(Path("data"), Cache(Path("cache")), untracked))
-        return replica_bytes(setting, tasks, PLACE)
+        stream = build.stream(setting.stream, Shelf(Path("data"), Cache(Path("cache")), untracked))
+        return replica_bytes(setting, stream, PLACE)
 
     base = need()
     assert need("model.widths=[640, 640, 640]") > 2 * base
@@ -97,13 +97,20 @@ def test_tasks_of_many_epochs_need_room_for_the_best_and_for_every_tasks_modules
 def test_few_labels_need_room_for_two_views_and_further_weights() -> None:
     settings = [row.setting for row in load("digits-100").rows if row.name in ("supervised", "mg")]
     stream = build.stream(settings[0].stream, Shelf(Path("data"), Cache(Path("cache")), untracked))
-    plain = settings[0].learner.model_copy(update={"momentum": 0.0, "decay": 0.0})
-    alone = settings[0].model_copy(update={"semi": None, "learner": plain})
     made = MLP([64, 64, 10], norm="batch")
-    weights, images = sum(p.numel() for p in made.parameters()), 64 + 64
-    more = 6 * weights * 4 + 5 * images * activation_numbers(made, (1, 8, 8))
-    for setting in settings:
+    weights = sum(p.numel() for p in made.parameters())
+    for setting, images in zip(settings, (64, 64 + 64), strict=True):
+        alone = setting.model_copy(update={"schedule": ConstantSpec()})
+        more = 6 * weights * 4 + 5 * images * activation_numbers(made, (1, 8, 8))
         assert replica_bytes(setting, stream, PLACE) == replica_bytes(alone, stream, PLACE) + more
+
+
+def test_every_signal_of_a_row_has_its_images() -> None:
+    one, two = (scene(f"signal={tables}") for tables in ("[{name='soft'}]", "[{name='soft'}, {name='contrastive'}]"))
+    made = build.network(*one)
+    views = 2 * one[0].policy.batch
+    need = 5 * views * activation_numbers(made, one[1].shape)
+    assert replica_bytes(*two, PLACE) - replica_bytes(*one, PLACE) >= need
 
 
 def test_rows_of_patches_are_counted_where_they_are_made() -> None:
