@@ -1,9 +1,6 @@
 """Steps of two replicas against plain modules, autograd, and the formulas as they are written."""
 
 import torch
-from gradcast.epochs.core import EpochLearner, Moment
-from gradcast.epochs.modules import TaskModules, made
-from gradcast.epochs.steps import StepEpochs
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
@@ -13,8 +10,10 @@ from gradcast.replicas.heads import Heads
 from gradcast.replicas.passes import folded
 from gradcast.replicas.replicas import Replicas
 from gradcast.training.step import Step
+from gradcast.training.task_modules import TaskModules, made
+from gradcast.training.trainer import StepTrainer, Trainer
 from tests.helpers import CPU, flat
-from tests.learners.acl.scene import CLASSES, SIDE, batch
+from tests.learners.acl.scene import CLASSES, SIDE, TaskOf, batch, stepped
 from tests.replicas.test_replicas import own_module
 
 LR = torch.tensor([0.01, 0.002], dtype=torch.float64)
@@ -29,18 +28,18 @@ def network() -> HatNetwork:
     return found
 
 
-def learner() -> tuple[StepEpochs, Hat]:
+def learner() -> tuple[StepTrainer, Hat]:
     model = Replicas(made(network, [3, 4], "hat", "model"), Heads(CLASSES), device=CPU, dtype=torch.float64)
     modules = TaskModules(model, network, [3, 4], shared="layers.", purpose="hat")
-    hat = Hat(BATCHES, lambda: modules.own, steepest=STEEPEST, clip=CLIP)
-    return StepEpochs(Step(model, hat, 0.0), modules), hat
+    hat = Hat(lambda task: BATCHES, modules, steepest=STEEPEST, clip=CLIP)
+    return StepTrainer(Step(model, hat, 0.0), hat.task_modules()), hat
 
 
-def train(own: StepEpochs, task: int, steps: int = 4) -> None:
-    own.begin(task)
+def train(own: StepTrainer, task: int, steps: int = 4) -> None:
+    own.begin(TaskOf(task))
     for number in range(steps):
-        own.step(batch(10 * task + number, task), lambda: None, LR, Moment(task, 0, number))
-    own.finish(task)
+        stepped(own, batch(10 * task + number, task), LR, (task, 0, number))
+    own.finish(TaskOf(task))
 
 
 def plainly(net: HatNetwork, before: list[Tensor], replica: int, task: int, steps: int = 4) -> Tensor:
@@ -70,7 +69,7 @@ def plainly(net: HatNetwork, before: list[Tensor], replica: int, task: int, step
 
 def test_two_tasks_end_at_the_weights_of_plain_modules() -> None:
     own, _ = learner()
-    assert isinstance(own, EpochLearner)
+    assert isinstance(own, Trainer)
     nets = [own_module(own.model, replica) for replica in range(2)]
     before = [[torch.zeros(len(e), dtype=torch.float64) for e in net.embeddings] for net in nets]
     for task in range(2):
@@ -91,12 +90,12 @@ def test_two_tasks_end_at_the_weights_of_plain_modules() -> None:
 
 def test_what_an_earlier_task_uses_fully_stays_bit_for_bit() -> None:
     own, hat = learner()
-    own.begin(0)
+    own.begin(TaskOf(0))
     theta, place = own.model.theta, hat._place(own.model)
     theta[:, place] = REACH * torch.where(torch.arange(place.stop - place.start) % 3 < 2, 1.0, -1.0).double()
     own.model.buffers["slope"].fill_(400.0)  # gates are exactly zero and one
     hat.steepest = 400.0
-    own.finish(0)
+    own.finish(TaskOf(0))
     x = batch(99).x
     then = own.model.forward(x, 0, statistics="frozen", theta=own.weights_for(0)).z
     train(own, 1)
@@ -107,7 +106,7 @@ def test_what_an_earlier_task_uses_fully_stays_bit_for_bit() -> None:
 
 def test_the_validation_loss_has_the_regulariser_at_the_steepest_slope() -> None:
     own, hat = learner()
-    own.begin(0)
+    own.begin(TaskOf(0))
     data = batch(0)
     embeddings = own.model.theta[:, hat._place(own.model)]
     z = own.model.forward(data.x, 0, statistics="frozen").z

@@ -1,20 +1,20 @@
 import json
 
 import torch
-from gradcast.epochs.core import Moment
-from gradcast.epochs.joint import Joint
-from gradcast.epochs.steps import StepEpochs
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from gradcast.core import Replay
+from gradcast.learners.joint import Joint
 from gradcast.replicas.heads import Heads
 from gradcast.runs.checkpoint.state import pack, restore
 from gradcast.training.step import Step
-from tests.epochs.scene import lessons
+from gradcast.training.trainer import StepTrainer
 from tests.helpers import CPU, flat, replicas
-from tests.learners.acl.scene import CLASSES, SIDE
+from tests.learners.acl.scene import CLASSES, SIDE, TaskOf, stepped
 from tests.replicas.test_replicas import own_module
+from tests.training.scene import epoch as batches_of
+from tests.training.scene import task_data
 
 LR = torch.tensor([0.1, 0.05], dtype=torch.float64)
 
@@ -22,7 +22,7 @@ LR = torch.tensor([0.1, 0.05], dtype=torch.float64)
 def walk(own: Joint, task: int, epochs: int, size: int = 10) -> list[Replay | None]:
     found: list[Replay | None] = []
     for epoch in range(epochs):
-        for batch in own.lessons.epoch(task, epoch, size):
+        for batch in batches_of(own.data, task, epoch, size):
             own.prepare(replicas(2), batch)
             drawn = own.replay()
             found.append(None if drawn is None else Replay(drawn.x.clone(), drawn.y.clone(), drawn.tasks.clone()))
@@ -30,7 +30,7 @@ def walk(own: Joint, task: int, epochs: int, size: int = 10) -> list[Replay | No
 
 
 def test_an_epoch_passes_once_through_all_images_of_every_task_so_far() -> None:
-    own = Joint(lessons((3, 4), tasks=3), 10)
+    own = Joint(task_data((3, 4), tasks=3), 10)
     assert walk(own, 0, 1) == [None] * 3
     found = walk(own, 2, 2)
     sizes = [0 if each is None else each.y.shape[1] for each in found]
@@ -38,18 +38,18 @@ def test_an_epoch_passes_once_through_all_images_of_every_task_so_far() -> None:
     for epoch in range(2):
         for replica in range(2):
             seen = torch.cat([each.x[replica] for each in found[3 * epoch : 3 * epoch + 3] if each is not None])
-            whole = [own.lessons.batches(own.lessons.train(task), 100) for task in range(2)]
+            whole = [own.data.batches(own.data.train(task), 100) for task in range(2)]
             expected = torch.cat([next(each).x[replica] for each in whole])
             assert torch.equal(seen.flatten(1).sum(1).sort()[0], expected.flatten(1).sum(1).sort()[0])
 
 
 def test_what_is_drawn_keeps_its_place_and_goes_on_after_a_restore() -> None:
-    own, new = (Joint(lessons((3, 4)), 10) for _ in range(2))
+    own, new = (Joint(task_data((3, 4)), 10) for _ in range(2))
     walk(own, 1, 1)
     place = own.drawn[10].x.data_ptr()
     tensors: dict[str, Tensor] = {}
     restore(new, json.loads(json.dumps(pack(own, tensors))), tensors, CPU)
-    batch = next(own.lessons.epoch(1, 1, 10))
+    batch = batches_of(own.data, 1, 1, 10)[0]
     for each in (own, new):
         each.prepare(replicas(2), batch)
     ours, theirs = own.replay(), new.replay()
@@ -61,12 +61,12 @@ def test_what_is_drawn_keeps_its_place_and_goes_on_after_a_restore() -> None:
 
 def test_a_step_is_one_on_the_mean_loss_over_batches_of_all_tasks_and_validation_is_of_all() -> None:
     model = replicas(2, sizes=(SIDE * SIDE, 2 * CLASSES), heads=Heads(CLASSES, 2, masked=True))
-    own = lessons((3, 4))
-    learner = StepEpochs(Step(model, Joint(own, 10), 0.0))
+    own = task_data((3, 4))
+    learner = StepTrainer(Step(model, Joint(own, 10), 0.0))
     alone = own_module(model, 1)
-    learner.begin(1)
-    batch, earlier = next(own.epoch(1, 0, 10)), next(own.epoch(0, 0, 10))
-    learner.step(batch, lambda: None, LR, Moment(1, 0, 0))
+    learner.begin(TaskOf(1))
+    batch, earlier = batches_of(own, 1, 0, 10)[0], batches_of(own, 0, 0, 10)[0]
+    stepped(learner, batch, LR, (1, 0, 0))
     z = [alone(each.x[1]).unflatten(1, (2, CLASSES))[:, each.task] for each in (batch, earlier)]
     cross_entropy(torch.cat(z), torch.cat([batch.y[1], earlier.y[1]])).backward()
     for weight in alone.parameters():

@@ -1,6 +1,4 @@
 import torch
-from gradcast.epochs.core import Moment
-from gradcast.epochs.steps import StepEpochs
 from torch.nn.functional import cross_entropy
 
 from gradcast.core import Batch
@@ -11,8 +9,9 @@ from gradcast.replicas.heads import Heads
 from gradcast.replicas.passes import folded
 from gradcast.replicas.replicas import Replicas
 from gradcast.training.step import Step
+from gradcast.training.trainer import StepTrainer
 from tests.helpers import CPU, flat
-from tests.learners.acl.scene import CLASSES, SIDE, batch
+from tests.learners.acl.scene import CLASSES, SIDE, TaskOf, batch, stepped
 from tests.replicas.test_replicas import own_module
 
 LR = torch.tensor([0.5, 0.25], dtype=torch.float64)
@@ -27,21 +26,21 @@ def network() -> PnnNetwork:
     return made
 
 
-def learner() -> StepEpochs:
+def learner() -> StepTrainer:
     modules = []
     for seed in (3, 4):
         with seeded(seed, "model"):
             modules.append(network())
     model = Replicas(modules, Heads(CLASSES, 3, masked=True), device=CPU, dtype=torch.float64)
-    return StepEpochs(Step(model, Pnn(), 0.0))
+    return StepTrainer(Step(model, Pnn(), 0.0))
 
 
-def train(own: StepEpochs, task: int) -> list[Batch]:
-    own.begin(task)
+def train(own: StepTrainer, task: int) -> list[Batch]:
+    own.begin(TaskOf(task))
     seen = [batch(10 * task + number, task) for number in range(3)]
     for number, data in enumerate(seen):
-        own.step(data, lambda: None, LR, Moment(task, 0, number))
-    own.finish(task)
+        stepped(own, data, LR, (task, 0, number))
+    own.finish(TaskOf(task))
     return seen
 
 
@@ -58,9 +57,9 @@ def test_only_the_tasks_column_moves_and_answers_of_earlier_tasks_stay_bit_for_b
         }
         assert moved == {str(task)}
         before = model.theta.clone()
-        answers.append(model.forward(x, task, statistics="frozen", theta=own.weights_for(task)).z)
+        answers.append(model.forward(x, task, statistics="frozen", theta=model.theta).z)
         for earlier in range(task + 1):
-            now = model.forward(x, earlier, statistics="frozen", theta=own.weights_for(earlier)).z
+            now = model.forward(x, earlier, statistics="frozen", theta=model.theta).z
             assert torch.equal(now, answers[earlier])
     assert model.outputs is folded.outputs
 

@@ -1,28 +1,54 @@
 import pytest
 
 from gradcast.learners.agem import Agem
+from gradcast.learners.der import Der
 from gradcast.learners.er import Er
+from gradcast.learners.ewc import Ewc
 from gradcast.learners.finetune import Finetune
 from gradcast.learners.gem import Gem
-from gradcast.learners.registry import LEARNERS, WORDS, learner
+from gradcast.learners.hat import Hat
+from gradcast.learners.joint import Joint
+from gradcast.learners.registry import LEARNERS
 from gradcast.specs.text import load
+from gradcast.training.trainer import StepTrainer
+from tests.training.scene import scheduled, shared
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"), [("finetune", Finetune), ("gem", Gem), ("dcl", Gem), ("a-gem", Agem), ("er", Er)]
+    ("name", "kind"),
+    [
+        ("finetune", Finetune),
+        ("gem", Gem),
+        ("dcl", Gem),
+        ("a-gem", Agem),
+        ("er", Er),
+        ("der", Der),
+        ("ewc", Ewc),
+        ("joint", Joint),
+        ("hat", Hat),
+    ],
 )
 def test_learners_by_name(name: str, kind: type) -> None:
-    setting = load("digits", [f"learner.name={name}"]).rows[0].setting
-    found = learner(setting.learner, 3, classes=10, seeds=[0, 1])
+    setting = load("digits", ["stream.tasks=3", f"learner.name={name}"]).rows[0].setting
+    setting = scheduled(name) if name == "hat" else setting
+    trainer = shared().loop(setting, [0, 1]).trainer
+    assert isinstance(trainer, StepTrainer)
+    found = trainer.update.learner
     assert isinstance(found, kind)
     if isinstance(found, Gem):
         assert (found.direction is not None) == (name == "dcl")
         assert (found.memory.size, found.margin) == (128, 0.5)
     if isinstance(found, Agem):
         assert (found.memory.size, found.memory.tasks, found.count) == (128, 3, 256)
-    if isinstance(found, Er):
+    if isinstance(found, Er | Der):
         assert (found.memory.size, found.count) == (3 * 128, 10)
+    if isinstance(found, Ewc):
+        assert (found.images, found.weight) == (128, 3.0)
 
 
-def test_every_learner_has_a_word() -> None:
-    assert set(WORDS) == set(LEARNERS)
+def test_every_learner_is_described() -> None:
+    for name, entry in LEARNERS.items():
+        table = entry.table.model_validate({"name": name} | ({"path": "mine:Mine"} if name == "python" else {}))
+        assert entry.describe(table)
+        assert entry.about
+        assert entry.cost

@@ -1,8 +1,13 @@
+import json
+
 import numpy as np
 import torch
+from torch import Tensor
 
 from gradcast.core import Batch, Replay
 from gradcast.memories.reservoir import Reservoir
+from gradcast.runs.checkpoint.state import pack, restore
+from tests.helpers import CPU
 
 
 def numbered(first: int, count: int, replicas: int = 2, task: int = 0) -> Batch:
@@ -12,8 +17,7 @@ def numbered(first: int, count: int, replicas: int = 2, task: int = 0) -> Batch:
 
 
 def kept(reservoir: Reservoir) -> Replay:
-    assert reservoir.filled is not None
-    return Replay(*reservoir.filled)
+    return Replay(**reservoir.filled)
 
 
 def test_everything_is_kept_while_there_is_room() -> None:
@@ -92,3 +96,34 @@ def test_a_replica_does_not_depend_on_its_neighbours() -> None:
         return found
 
     assert run([5, 7]) == run([7])
+
+
+def test_further_fields_stay_with_their_image_and_may_change_in_its_slot() -> None:
+    reservoir = Reservoir(4, [0, 1])
+    for start in range(0, 20, 5):
+        batch = numbered(start, 5)
+        slots = reservoir.write(batch, {"logits": torch.stack([batch.x, 10 * batch.x], -1).squeeze(2)})
+    assert slots.shape == (2, 5)
+    assert slots.max() <= 4  # the last is the slot of what is not kept
+    for _ in range(5):
+        drawn = reservoir.draw(3)
+        assert drawn is not None
+        assert torch.equal(drawn.fields["logits"], torch.stack([drawn.x, 10 * drawn.x], -1).squeeze(2))
+    reservoir.update(slots, {"logits": torch.full((2, 5, 2), -1.0, dtype=torch.float64)})
+    last = reservoir.filled["y"] >= 15
+    changed = (reservoir.filled["logits"] == -1).all(-1)
+    assert torch.equal(last, changed)
+
+
+def test_fields_are_checkpointed() -> None:
+    old, new = Reservoir(4, [0, 1]), Reservoir(4, [0, 1])
+    old.write(numbered(0, 3), {"logits": torch.rand(2, 3, 2)})
+    tensors: dict[str, Tensor] = {}
+    restore(new, json.loads(json.dumps(pack(old, tensors))), tensors, CPU)
+    for own in (old, new):
+        own.write(numbered(3, 5), {"logits": torch.ones(2, 5, 2)})
+    ours, theirs = old.draw(3), new.draw(3)
+    assert ours is not None
+    assert theirs is not None
+    assert torch.equal(ours.y, theirs.y)
+    assert torch.equal(ours.fields["logits"], theirs.fields["logits"])

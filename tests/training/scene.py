@@ -82,16 +82,6 @@ def epoch(data: TaskData, task: int, number: int, size: int) -> list[Batch]:
     return list(data.batches(data.epoch(task, number), size))
 
 
-class TaskOf:
-    """A task without images, for trainers that ask for its number alone."""
-
-    def __init__(self, task: int) -> None:
-        self.task = task
-
-    def batches(self, size: int) -> Sequence[Batch]:
-        return []
-
-
 def draws(seeds: Sequence[int]) -> Draws:
     pool = Pool(source(5).test.x[:60], Scale(), place=PLACE)
     return Draws([Feed(pool, seeds, POLICY.batch)], POLICY, seeds, by_epoch=True)

@@ -58,7 +58,8 @@ def test_one_constraint_needs_less_than_one_a_task() -> None:
     )
     assert agem < 0.5 * gem
     assert agem < large < gem
-    agem_row, gem_row, er_row = (scene(f"learner.name={name}")[0] for name in ("a-gem", "gem", "er"))
+    agem_row = scene("learner.name=a-gem", "learner.memory=65")[0]
+    gem_row, er_row = (scene(f"learner.name={name}")[0] for name in ("gem", "er"))
     assert recalled_images(agem_row, 0) == (0, 0)
     assert recalled_images(agem_row, 2) == (130, 1)
     assert recalled_images(agem_row, 19) == (256, 1)

@@ -513,8 +513,8 @@ def test_terms_at_outputs_and_features_are_pulled_with_the_loss() -> None:
     for replica in range(2):
         module = own_module(start, replica)
         x = torch.cat([own.x[replica], old.x[replica]])
-        hidden = list(module.children())[0][:-1](x)
-        said = list(module.children())[0][-1](hidden)
+        hidden = next(iter(module.children()))[:-1](x)
+        said = next(iter(module.children()))[-1](hidden)
         torch.testing.assert_close(learner.seen.outputs[replica], said.detach())
         torch.testing.assert_close(learner.seen.features[replica], hidden.detach())
         z = torch.cat([said[:4, 3:], said[4:, :3]])

@@ -17,9 +17,9 @@ from gradcast.streams.orders import Epochs
 from gradcast.training.step import Step
 from gradcast.training.trainer import StepTrainer, Trainer, Turn
 from tests.helpers import batch, flat, replicas
-from tests.learners.acl.scene import CLASSES, SIDE
+from tests.learners.acl.scene import CLASSES, SIDE, TaskOf
 from tests.replicas.test_replicas import own_module
-from tests.training.scene import TaskOf, epoch, task_data
+from tests.training.scene import epoch, task_data
 
 
 def finetune(model: Replicas, **options: float) -> StepTrainer:

@@ -13,7 +13,7 @@ from gradcast.verify.acl_trace import (
     Departed,
     RecordedDraws,
     RecordedJudgeDraws,
-    RecordedLessons,
+    RecordedData,
     RecordedNetworks,
 )
 from tests.helpers import CPU
@@ -53,13 +53,13 @@ def test_discriminators_and_noise(golden: Path) -> None:
 @pytest.mark.golden
 def test_batches_and_pool_batches_are_the_recorded_ones(golden: Path) -> None:
     trace = opened(golden / "acl_predicted.npz")
-    lessons = RecordedLessons(trace)
-    for number, batch in enumerate(lessons.epoch(1, 2, 5)):
+    data = RecordedData(trace)
+    for number, batch in enumerate(data.batches(data.epoch(1, 2), 5)):
         rows = trace.arrays[f"rows/{20 + number:03d}"]
         assert np.array_equal(batch.x[0].numpy(), trace.arrays["train_x/1"][rows])
         assert np.array_equal(batch.y[0].numpy(), trace.arrays["train_y/1"][rows])
     with pytest.raises(Departed):
-        lessons.shuffled(1, 3)
+        data.epoch(1, 3)
     draws = RecordedDraws(trace)
-    drawn = [draws.next() for _ in range(6)]
-    assert [0 if each is None else each.images for each in drawn] == [0, 5, 5, 5, 2, 0]
+    drawn = [draws.next(0) for _ in range(6)]
+    assert [each[0].images if each else 0 for each in drawn] == [0, 5, 5, 5, 2, 0]

@@ -1,11 +1,11 @@
 """Small networks and batches for tests of adversarial continual learning."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
 
-from gradcast.core import Batch
+from gradcast.core import Batch, Feeds, Metrics, Unlabelled
 from gradcast.devices import Place
 from gradcast.gradients.gradient_learner import GradientLearner
 from gradcast.learners.acl.acl import Acl
@@ -17,6 +17,7 @@ from gradcast.replicas.replicas import Replicas
 from gradcast.signals.policy import Policy
 from gradcast.signals.predicted import Predicted
 from gradcast.signals.pseudo import Attached
+from gradcast.training.trainer import Trainer, Turn
 from tests.helpers import CPU
 
 SIDE, LATENT, CLASSES = 12, 8, 3
@@ -73,3 +74,30 @@ def batch(seed: int, task: int = 0, size: int = 5) -> Batch:
     """Random images and labels."""
     generator = torch.Generator().manual_seed(seed)
     return Batch(images(seed, size), torch.randint(CLASSES, (2, size), generator=generator), task)
+
+
+class TaskOf:
+    """A task without images, for trainers that ask for its number alone."""
+
+    def __init__(self, task: int) -> None:
+        self.task = task
+
+    def batches(self, size: int) -> Iterator[Batch]:
+        return iter(())
+
+
+def stepped(
+    trainer: Trainer,
+    data: Batch,
+    lr: Tensor,
+    at: tuple[int, int, int],
+    draw: Callable[[], Unlabelled | None] | None = None,
+) -> Metrics:
+    """One batch at a task, epoch and place, with what ``draw`` gives for every update."""
+    task, epoch, place = at
+
+    def feeds() -> Feeds:
+        found = None if draw is None else draw()
+        return () if found is None else (found,)
+
+    return trainer.step(data, feeds, Turn(task, place, epoch, place, lr))

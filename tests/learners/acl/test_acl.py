@@ -3,7 +3,6 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from gradcast.epochs.core import EpochLearner, Moment
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
@@ -22,30 +21,32 @@ from gradcast.runs.checkpoint.state import pack, restore
 from gradcast.signals.forward_only import ForwardOnly
 from gradcast.signals.meta_gradient import MetaGradient
 from gradcast.signals.noise import Noise
+from gradcast.signals.pseudo import Attached
 from gradcast.signals.pseudo_labels import PseudoLabels
+from gradcast.training.trainer import Trainer
 from tests.helpers import CPU
-from tests.learners.acl.scene import CLASSES, LATENT, batch, images, learner, network, predicted
-from tests.test_replicas import own_module
+from tests.learners.acl.scene import CLASSES, LATENT, TaskOf, batch, images, learner, network, predicted, stepped
+from tests.replicas.test_replicas import own_module
 
 LR = torch.tensor([0.05, 0.05], dtype=torch.float64)
 FIRST = torch.tensor([True, False])
 
 
 def train(acl: Acl, task: int, steps: int = 3) -> None:
-    acl.begin(task)
+    acl.begin(TaskOf(task))
     for number in range(steps):
-        acl.step(batch(10 * task + number, task), lambda: None, LR, Moment(task, 0, number))
+        stepped(acl, batch(10 * task + number, task), LR, (task, 0, number))
 
 
 def test_it_is_a_learner_of_the_loop() -> None:
-    assert isinstance(learner(), EpochLearner)
+    assert isinstance(learner(), Trainer)
 
 
 def test_modules_of_earlier_tasks_are_bit_identical_after_later_ones_and_only_the_shared_module_changes() -> None:
     acl, kept = learner(dropout=0.3), list[Tensor]()
     for task in range(3):
         train(acl, task)
-        acl.finish(task)
+        acl.finish(TaskOf(task))
         kept.append(acl.model.theta.clone())
     shared = acl.modules.alone.start
     assert shared == sum(p.numel() for p in network().shared.parameters())
@@ -60,14 +61,14 @@ def test_modules_of_earlier_tasks_are_bit_identical_after_later_ones_and_only_th
 def test_every_task_begins_with_private_module_and_head_of_its_own() -> None:
     acl = learner()
     first = acl.model.theta.clone()
-    acl.begin(0)
+    acl.begin(TaskOf(0))
     assert torch.equal(acl.model.theta, first)
-    acl.begin(1)
+    acl.begin(TaskOf(1))
     second = acl.model.theta.clone()
     assert torch.equal(second[:, : acl.modules.alone.start], first[:, : acl.modules.alone.start])
     assert not torch.isclose(second[:, acl.modules.alone], first[:, acl.modules.alone]).any()
     assert acl.discriminator.weights[-1].shape[1] == 3
-    acl.begin(1)  # twice is as good as once
+    acl.begin(TaskOf(1))  # twice is as good as once
     assert torch.equal(acl.model.theta, second)
 
 
@@ -91,8 +92,8 @@ def test_a_restart_goes_back_to_the_tasks_beginning_or_in_the_first_task_to_othe
     acl = learner()
     for earlier in range(task):
         train(acl, earlier)
-        acl.finish(earlier)
-    acl.begin(task)
+        acl.finish(TaskOf(earlier))
+    acl.begin(TaskOf(task))
     began = acl.model.theta.clone()
     train(acl, task)
     trained, judge = acl.model.theta.clone(), [weight.clone() for weight in acl.discriminator.weights]
@@ -117,7 +118,7 @@ def test_the_reference_restart_stands_still_until_each_optimizer_is_renewed() ->
 
     def moved() -> list[list[bool]]:
         before = [weight.clone() for weight in weights]
-        acl.step(batch(7), lambda: None, LR, Moment(0, 5, 0))
+        stepped(acl, batch(7), LR, (0, 5, 0))
         return [
             [not torch.equal(a, b) for a, b in zip(now, then, strict=True)]
             for now, then in zip(weights, before, strict=True)
@@ -127,7 +128,7 @@ def test_the_reference_restart_stands_still_until_each_optimizer_is_renewed() ->
     acl.renew(FIRST)
     assert moved() == [[True, True], [False, True]]
     for _ in range(6):  # the first epoch improves on nothing known, five more do not improve
-        acl.ended({"adversarial": torch.ones(2)}, torch.tensor([True, True]))
+        acl.epoch_ended({"adversarial": torch.ones(2)}, torch.tensor([True, True]))
     assert moved() == [[True, True], [True, True]]
     torch.testing.assert_close(acl.judging.lr, torch.tensor([1e-4 / 3, 1e-3 / 3], dtype=torch.float64))
 
@@ -136,8 +137,12 @@ def teacher(model: Replicas) -> Replicas:
     return replicas(lambda: network(0.5), [8, 9], Place(CPU, torch.float64))
 
 
+def attached(make: Callable[[Replicas], Signal]) -> Callable[[Replicas], list[Attached]]:
+    return lambda model: [Attached(make(model))]
+
+
 SIGNALS: dict[str, Callable[[Replicas], Signal]] = {
-    "predicted": predicted(bias=True, activation="none"),
+    "predicted": lambda model: predicted(bias=True, activation="none")(model)[0].signal,
     "one-hot": lambda model: PseudoLabels(teacher(model), soft=False),
     "soft": lambda model: PseudoLabels(teacher(model), soft=True, length=Length(0.1)),
     "meta-gradient": lambda model: MetaGradient(),
@@ -148,10 +153,10 @@ SIGNALS: dict[str, Callable[[Replicas], Signal]] = {
 @pytest.mark.parametrize("name", [*SIGNALS, "forward-only"])
 def test_every_signal_on_logits_works_and_reaches_shared_and_private_module_and_head(name: str) -> None:
     make = SIGNALS.get(name, lambda model: ForwardOnly())
-    acl, plain = learner(signal=make), learner()
+    acl, plain = learner(signal=attached(make)), learner()
     for own in (acl, plain):
-        own.begin(1)
-        own.step(batch(0, 1), lambda: Unlabelled(images(5), torch.tensor([True, False])), LR, Moment(1, 0, 0))
+        own.begin(TaskOf(1))
+        stepped(own, batch(0, 1), LR, (1, 0, 0), lambda: Unlabelled(images(5), torch.tensor([True, False])))
     difference = (acl.model.theta - plain.model.theta).abs()
     assert not difference[1].any()
     reached = {weight.split(".")[0] for weight in acl.model.names if difference[0, acl.model.places[weight]].any()}
@@ -168,44 +173,44 @@ def test_the_published_learner_is_affine_with_5061_parameters() -> None:
 def test_what_cannot_be_renewed_seed_by_seed_is_refused() -> None:
     acl = learner(signal=predicted(optimizer="adam", momentum=0.0, decay=0.0, lr=0.01))
     with pytest.raises(GradcastError, match="set optimizer='sgd'"):
-        acl.begin(0)
+        acl.begin(TaskOf(0))
 
 
 def test_a_learner_is_remembered_with_modules_of_all_tasks_and_the_discriminators_rate() -> None:
     old, new = learner(), learner()
     for task in range(2):
         train(old, task)
-        old.finish(task)
+        old.finish(TaskOf(task))
     train(old, 2)
     for loss in (1.0, *[2.0] * 5):
-        old.ended({"adversarial": torch.tensor([loss, -loss])}, torch.tensor([True, True]))
+        old.epoch_ended({"adversarial": torch.tensor([loss, -loss])}, torch.tensor([True, True]))
     tensors: dict[str, Tensor] = {}
     restore(new, json.loads(json.dumps(pack(old, tensors))), tensors, CPU)
     torch.testing.assert_close(new.judging.lr, torch.tensor([1e-3 / 3, 1e-3], dtype=torch.float64))
     for own in (new, old):
         own.restart(FIRST, "fixed")
-        own.step(batch(5, 2), lambda: None, LR, Moment(2, 1, 0))
-        own.finish(2)
+        stepped(own, batch(5, 2), LR, (2, 1, 0))
+        own.finish(TaskOf(2))
     assert all(torch.equal(new.weights_for(task), old.weights_for(task)) for task in range(3))
     assert all(map(torch.equal, new.discriminator.weights, old.discriminator.weights))
-    new.begin(3)
+    new.begin(TaskOf(3))
     assert new.judging.lr.tolist() == [1e-3, 1e-3]
 
 
 def test_the_discriminator_of_its_best_epoch_comes_back_replica_by_replica() -> None:
     acl, everybody = learner(), torch.tensor([True, True])
-    acl.begin(0)
+    acl.begin(TaskOf(0))
     seen = []
     for epoch, losses in enumerate([[0.5, 0.5], [0.4, 0.6], [0.6, 0.7]]):
-        acl.step(batch(epoch), lambda: None, LR, Moment(0, epoch, 0))
-        acl.ended({"adversarial": torch.tensor(losses)}, everybody)
+        stepped(acl, batch(epoch), LR, (0, epoch, 0))
+        acl.epoch_ended({"adversarial": torch.tensor(losses)}, everybody)
         seen.append([weight.clone() for weight in acl.discriminator.weights])
-    acl.finish(0)
+    acl.finish(TaskOf(0))
     for layer, now in enumerate(acl.discriminator.weights):
         assert torch.equal(now[0], seen[1][layer][0])
         assert torch.equal(now[1], seen[0][layer][1])
-    acl.begin(1)
-    acl.finish(1)  # nothing was kept in this task
+    acl.begin(TaskOf(1))
+    acl.finish(TaskOf(1))  # nothing was kept in this task
     assert acl.discriminator.weights[-1].shape[1] == 3
 
 
@@ -218,15 +223,15 @@ def test_images_of_earlier_tasks_train_their_own_head_and_heads_that_nobody_asks
     first, mixed = batch(0), batch(1, 1)
     tasks = torch.ones_like(mixed.y)
     tasks[0, :2] = 0  # the first replica checkpointed two images
-    acl.begin(0)
+    acl.begin(TaskOf(0))
     begun = acl.model.theta.clone()
-    acl.step(first, lambda: None, LR, Moment(0, 0, 0))
+    stepped(acl, first, LR, (0, 0, 0))
     assert moved_heads(acl, begun) == [[True, False, False], [True, False, False]]
-    acl.finish(0)
+    acl.finish(TaskOf(0))
     aside = acl.weights_for(0)[:, acl.modules.alone].clone()
-    acl.begin(1)
+    acl.begin(TaskOf(1))
     begun = acl.model.theta.clone()
-    acl.step(Batch(mixed.x, mixed.y, 1, tasks=tasks), lambda: None, LR, Moment(1, 0, 0))
+    stepped(acl, Batch(mixed.x, mixed.y, 1, tasks=tasks), LR, (1, 0, 0))
     assert moved_heads(acl, begun) == [[True, True, False], [False, True, False]]
     assert torch.equal(acl.weights_for(0)[:, acl.modules.alone], aside)
 
@@ -238,3 +243,39 @@ def moved_heads(acl: Acl, before: Tensor) -> list[list[bool]]:
     ]
     changed = acl.model.theta != before
     return [[any(bool(changed[r, place].any()) for place in own) for own in places] for r in range(2)]
+
+
+def test_several_signals_reach_the_same_model_and_noise_does_not_depend_on_its_place() -> None:
+    def both(model: Replicas) -> list[Attached]:
+        return [Attached(SIGNALS[name](model), 0, name) for name in ("predicted", "noise")]
+
+    acls = {name: learner(signal=attached(SIGNALS[name])) for name in ("predicted", "noise")}
+    acls |= {"both": learner(signal=both), "none": learner()}
+    one = AclSettings(updates=1, judgements=0, momentum=0.0, decay=0.0)
+    for name, own in list(acls.items()):
+        own.settings = own.training.settings = one
+        own.sgd.momentum = own.sgd.decay = 0.0
+        own.begin(TaskOf(1))
+        stepped(own, batch(0, 1), LR, (1, 0, 0), lambda: Unlabelled(images(5), torch.tensor([True, True])))
+        acls[name] = own
+    theta = {name: own.model.theta for name, own in acls.items()}
+    torch.testing.assert_close(
+        theta["both"] - theta["none"], theta["predicted"] + theta["noise"] - 2 * theta["none"], rtol=1e-6, atol=1e-9
+    )
+
+
+def test_a_batch_that_is_not_finite_is_undone_for_model_and_discriminator() -> None:
+    acl = learner()
+    acl.training.update.skips = True
+    assert acl.skips
+    acl.begin(TaskOf(0))
+    stepped(acl, batch(0), LR, (0, 0, 0))
+    things = [acl.model.theta, *acl.discriminator.weights]
+    before = [thing.clone() for thing in things]
+    bad = batch(1)
+    x = bad.x.clone()
+    x[1] = float("inf")
+    told = stepped(acl, Batch(x, bad.y, 0), LR, (0, 0, 1))
+    assert told["finite"].tolist() == [True, False]
+    assert all(torch.equal(now[1], then[1]) for now, then in zip(things, before, strict=True))
+    assert not any(torch.equal(now[0], then[0]) for now, then in zip(things, before, strict=True))

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from gradcast.epochs.core import Moment
 from torch import Tensor, nn
 from torch.autograd import Function
 from torch.nn.functional import cross_entropy
@@ -16,12 +15,18 @@ from gradcast.randomness import torch_generator
 from gradcast.signals.policy import Policy
 from gradcast.signals.predicted import Predicted
 from tests.helpers import flat
-from tests.learners.acl.scene import CLASSES, LATENT, batch, images, learner, predicted
-from tests.test_replicas import own_module
+from tests.learners.acl.scene import CLASSES, LATENT, TaskOf, batch, images, learner, predicted, stepped
+from tests.replicas.test_replicas import own_module
 
 LR = torch.tensor([0.1, 0.02], dtype=torch.float64)
 ALL = torch.tensor([True, True])
 SETTINGS = AclSettings(adversarial=0.7, orthogonal=0.9, discriminator_units=5, discriminator_lr=0.05, updates=3)
+
+
+def h_of(acl: Acl) -> Predicted:
+    found = acl.training.update.signals[0].signal
+    assert isinstance(found, Predicted)
+    return found
 
 
 class Reversal(Function):
@@ -59,11 +64,10 @@ class Plain:
         return nn.Sequential(layers[0], nn.LeakyReLU(0.01), *layers[1:])
 
     def _h(self, acl: Acl) -> nn.Module:
-        if acl.signal is None:
+        if not acl.training.update.signals:
             return nn.Linear(1, 1)
-        assert isinstance(acl.signal, Predicted)
         layers: list[nn.Module] = []
-        for weight in acl.signal.learner.weights:
+        for weight in h_of(acl).learner.weights:
             layer = nn.Linear(weight.shape[2], weight.shape[1], bias=False, dtype=torch.float64)
             layer.weight.data = weight.detach()[self.replica].clone()
             layers += [layer, nn.ReLU()]
@@ -111,13 +115,13 @@ class Plain:
 @pytest.mark.parametrize("signal", ["none", "watching", "unlabelled"])
 def test_two_batches_end_at_the_weights_of_plain_modules(signal: str) -> None:
     acl = learner(settings=SETTINGS, signal=None if signal == "none" else predicted())
-    acl.begin(0)
+    acl.begin(TaskOf(0))
     plain = [Plain(acl, replica) for replica in range(2)]
     for number in range(2):
         data, used = batch(number), [images(10 * number + update + 50) for update in range(3)]
         pool = iter(used)
         draw = (lambda pool=pool: Unlabelled(next(pool), ALL)) if signal == "unlabelled" else (lambda: None)
-        acl.step(data, draw, LR, Moment(0, 0, number))
+        stepped(acl, data, LR, (0, 0, number), draw)
         for own in plain:
             r = own.replica
             for update in range(3):
@@ -128,8 +132,7 @@ def test_two_batches_end_at_the_weights_of_plain_modules(signal: str) -> None:
         judge = plain_weights(acl, own.replica)
         torch.testing.assert_close(judge, flat(own.judge), rtol=1e-10, atol=1e-12)
         if signal != "none":
-            assert isinstance(acl.signal, Predicted)
-            h = torch.cat([w.detach()[own.replica].flatten() for w in acl.signal.learner.parameters()])
+            h = torch.cat([w.detach()[own.replica].flatten() for w in h_of(acl).learner.parameters()])
             torch.testing.assert_close(h, flat(own.h), rtol=1e-10, atol=1e-12)
 
 
@@ -140,65 +143,64 @@ def plain_weights(acl: Acl, replica: int) -> Tensor:
 
 def test_logits_and_features_come_from_passes_with_other_masks() -> None:
     acl = learner(dropout=0.5)
-    acl.begin(0)
+    acl.begin(TaskOf(0))
     passes: list[Tensor] = []
     everything, forward = acl.model.everything, acl.model.forward
-    acl.model.forward = lambda x, task: (passes.append(everything(x).z), forward(x, task))[1]  # type: ignore
+    acl.model.forward = lambda x, task, featured: (passes.append(everything(x).z), forward(x, task))[1]  # type: ignore
     acl.model.everything = lambda x: (lambda made: (passes.append(made.z), made)[1])(everything(x))  # type: ignore
-    acl.step(batch(0), lambda: None, LR, Moment(0, 0, 0))
+    stepped(acl, batch(0), LR, (0, 0, 0))
     assert len(passes) == 2 * 5 + 1  # and one for the discriminator
     assert not torch.equal(passes[0][..., CLASSES:], passes[1][..., CLASSES:])
 
 
-def stepped(acl: Acl, pool: Tensor | None, used: Tensor = ALL) -> Tensor:
-    acl.begin(0)
-    acl.step(batch(0), lambda: None if pool is None else Unlabelled(pool, used), LR, Moment(0, 0, 0))
+def after(acl: Acl, pool: Tensor | None, used: Tensor = ALL) -> Tensor:
+    acl.begin(TaskOf(0))
+    stepped(acl, batch(0), LR, (0, 0, 0), lambda: None if pool is None else Unlabelled(pool, used))
     return acl.model.theta
 
 
 def test_an_unlabelled_batch_of_another_size_is_not_used_unless_the_private_module_sees_it_too() -> None:
     settings = SETTINGS.model_copy(update={"private_input": "unlabelled"})
-    without = stepped(learner(settings=SETTINGS, signal=predicted()), None)
-    assert torch.equal(stepped(learner(settings=SETTINGS, signal=predicted()), images(7, size=4)), without)
-    assert not torch.allclose(stepped(learner(settings=settings, signal=predicted()), images(7, size=4)), without)
+    without = after(learner(settings=SETTINGS, signal=predicted()), None)
+    assert torch.equal(after(learner(settings=SETTINGS, signal=predicted()), images(7, size=4)), without)
+    assert not torch.allclose(after(learner(settings=settings, signal=predicted()), images(7, size=4)), without)
 
 
 def test_private_features_of_labelled_and_of_unlabelled_images_differ() -> None:
     found = [
-        stepped(learner(settings=SETTINGS.model_copy(update={"private_input": which}), signal=predicted()), images(7))
+        after(learner(settings=SETTINGS.model_copy(update={"private_input": which}), signal=predicted()), images(7))
         for which in ("labelled", "unlabelled")
     ]
     assert not torch.allclose(*found)
 
 
 def test_only_replicas_that_use_their_images_feel_them() -> None:
-    without = stepped(learner(settings=SETTINGS, signal=predicted()), None).clone()
-    found = stepped(learner(settings=SETTINGS, signal=predicted()), images(7), torch.tensor([False, True]))
+    without = after(learner(settings=SETTINGS, signal=predicted()), None).clone()
+    found = after(learner(settings=SETTINGS, signal=predicted()), images(7), torch.tensor([False, True]))
     assert torch.equal(found[0], without[0])
     assert not torch.equal(found[1], without[1])
 
 
 def test_a_replica_whose_learning_rate_is_zero_does_not_move_and_neither_do_its_judge_and_h() -> None:
     acl = learner(settings=SETTINGS, signal=predicted(), policy=Policy(p=1.0))
-    acl.begin(0)
-    assert isinstance(acl.signal, Predicted)
-    things = [acl.model.theta, *acl.discriminator.weights, *acl.signal.learner.parameters()]
+    acl.begin(TaskOf(0))
+    things = [acl.model.theta, *acl.discriminator.weights, *h_of(acl).learner.parameters()]
     before = [thing.detach().clone() for thing in things]
     rates = torch.tensor([0.0, 0.1], dtype=torch.float64)
-    acl.step(batch(0), lambda: Unlabelled(images(7), torch.tensor([False, True])), rates, Moment(0, 0, 0))
+    stepped(acl, batch(0), rates, (0, 0, 0), lambda: Unlabelled(images(7), torch.tensor([False, True])))
     assert all(torch.equal(now[0], then[0]) for now, then in zip(things, before, strict=True))
     assert not any(torch.equal(now[1], then[1]) for now, then in zip(things, before, strict=True))
 
 
 def test_metrics() -> None:
     acl = learner(settings=SETTINGS, signal=predicted())
-    acl.begin(0)
-    metrics = acl.step(batch(0), lambda: Unlabelled(images(7), ALL), LR, Moment(0, 0, 0))
+    acl.begin(TaskOf(0))
+    metrics = stepped(acl, batch(0), LR, (0, 0, 0), lambda: Unlabelled(images(7), ALL))
     assert metrics["finite"].tolist() == [True, True]
     assert metrics["unlabelled"].tolist() == [5.0, 5.0]
     assert {"loss", "adversarial", "orthogonality", "discriminator_loss", "cosine", "pseudo_ratio"} <= set(metrics)
     acl.model.theta[1] = torch.nan
-    assert acl.step(batch(0), lambda: None, LR, Moment(0, 0, 1))["finite"].tolist() == [True, False]
+    assert stepped(acl, batch(0), LR, (0, 0, 1))["finite"].tolist() == [True, False]
 
 
 def test_means_are_over_updates_that_have_something_to_say() -> None:

@@ -12,17 +12,17 @@ def test_noise_and_rates_keep_their_place_and_follow_the_name() -> None:
     own = Judgement(acl.model, acl.discriminator, 1.0)
     assert isinstance(own, Capturable)
     own.at("a", LR)
-    own.prepare(batch(0), None)
+    own.prepare(batch(0), ())
     noise, first, rates = own.noise[5], own.noise[5].clone(), own.lr
     assert first.shape == (2, 5, LATENT)
     own.at("b", 2 * LR)
-    own.prepare(batch(0), None)
+    own.prepare(batch(0), ())
     assert own.noise[5] is noise
     assert own.lr is rates
     assert rates.tolist() == [0.2, 0.0]
     assert not torch.isclose(noise, first).any()
     own.at("a", LR)
-    own.prepare(batch(0), None)
+    own.prepare(batch(0), ())
     assert torch.equal(noise, first)
 
 

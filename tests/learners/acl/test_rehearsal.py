@@ -3,7 +3,6 @@
 import json
 
 import torch
-from gradcast.epochs.core import Moment
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
@@ -11,18 +10,18 @@ from gradcast.learners.acl.acl import Acl
 from gradcast.networks.acl_network import AclNetwork
 from gradcast.randomness import torch_generator
 from gradcast.runs.checkpoint.state import pack, restore
-from tests.acl.test_step import LR, SETTINGS, Plain, Reversal, plain_weights
 from tests.helpers import CPU, flat
-from tests.learners.acl.scene import CLASSES, LATENT, batch, learner
-from tests.test_replicas import own_module
+from tests.learners.acl.scene import CLASSES, LATENT, TaskOf, batch, learner, stepped
+from tests.learners.acl.test_acl_step import LR, SETTINGS, Plain, Reversal, plain_weights
+from tests.replicas.test_replicas import own_module
 
 
 def taught(acl: Acl, task: int, batches: int = 4) -> None:
     """A task with all its batches, new ones."""
-    acl.begin(task)
+    acl.begin(TaskOf(task))
     for number in range(batches):
-        acl.step(batch(10 * task + number, task), lambda: None, LR, Moment(task, 0, number))
-    acl.finish(task)
+        stepped(acl, batch(10 * task + number, task), LR, (task, 0, number))
+    acl.finish(TaskOf(task))
 
 
 def stored(replica: int, task: int, each: int) -> tuple[Tensor, Tensor]:
@@ -73,11 +72,11 @@ class Rehearsing(Plain):
 def test_two_batches_with_stored_images_end_at_the_weights_of_plain_modules() -> None:
     acl = learner(settings=SETTINGS, memory=6)
     taught(acl, 0)
-    acl.begin(1)
+    acl.begin(TaskOf(1))
     plain = [Rehearsing(acl, replica) for replica in range(2)]
     for number in range(2):
         data = batch(70 + number, 1)
-        told = acl.step(data, lambda: None, LR, Moment(1, 0, number))
+        told = stepped(acl, data, LR, (1, 0, number))
         for own in plain:
             r = own.replica
             for _ in range(3):
@@ -106,7 +105,7 @@ def test_earlier_tasks_take_turns_in_an_epoch_and_known_batches_are_not_stored_a
     acl = learner(memory=3)
     for task in range(2):
         taught(acl, task)
-    acl.begin(2)
+    acl.begin(TaskOf(2))
     own = acl.training.rehearsal
     assert own is not None
     turns = []
@@ -123,18 +122,18 @@ def test_earlier_tasks_take_turns_in_an_epoch_and_known_batches_are_not_stored_a
     assert own.memory.counts is not None
     assert own.memory.counts[0, 2].sum() == 25
     first = batch(30, 2)
-    own.begin(type(first)(first.x, first.y, 2, again=True), 5)
+    own.begin(type(first)(first.x, first.y, 2, repeated=5), 5)
     assert own.memory.counts[0, 2].sum() == 25
 
 
 def test_what_is_stored_is_remembered() -> None:
     old, new = (learner(dropout=0.3, memory=6) for _ in range(2))
     taught(old, 0)
-    old.begin(1)
-    old.step(batch(11, 1), lambda: None, LR, Moment(1, 0, 0))
+    old.begin(TaskOf(1))
+    stepped(old, batch(11, 1), LR, (1, 0, 0))
     tensors: dict[str, Tensor] = {}
     restore(new, json.loads(json.dumps(pack(old, tensors))), tensors, CPU)
     for own in (old, new):
-        own.step(batch(12, 1), lambda: None, LR, Moment(1, 0, 1))
+        stepped(own, batch(12, 1), LR, (1, 0, 1))
     assert torch.equal(old.model.theta, new.model.theta)
     assert all(map(torch.equal, old.discriminator.weights, new.discriminator.weights))
