@@ -1,7 +1,10 @@
+import numpy as np
+import pytest
 import torch
 from torch.nn import functional
+from torch.nn.functional import kl_div
 
-from gradcast.gradients.cross_entropy import cross_entropy, mean_cross_entropy
+from gradcast.gradients.cross_entropy import cross_entropy, divergence, mean_cross_entropy, squared_distance
 
 
 def test_loss_and_gradient_equal_the_librarys() -> None:
@@ -25,3 +28,29 @@ def test_large_logits_stay_finite() -> None:
     loss, dz = cross_entropy(torch.tensor([[1e4, 0.0], [0.0, 1e4]]), torch.tensor([0, 0]))
     assert loss == 5e3
     assert dz.tolist() == [[0.0, 0.0], [-0.5, 0.5]]
+
+
+def test_divergence_is_torchs_with_its_gradient_and_rows_of_zeros_count_nothing() -> None:
+    z = torch.randn(2, 4, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    label = torch.tensor([[0.2, 0.3, 0.5], [0.0, 1.0, 0.0], [0.0, 0.4, 0.0], [0.0, 0.0, 0.0]]).double()
+    expected = torch.stack([kl_div(row.log_softmax(-1), label, reduction="batchmean") for row in z])
+    loss, dz = divergence(z.detach(), label.expand(2, 4, 3))
+    torch.testing.assert_close(loss, expected.detach())
+    torch.testing.assert_close(dz, torch.autograd.grad(expected.sum(), z)[0])
+    assert not dz[:, 3].any()
+
+
+def test_the_divergence_of_a_certain_label_is_the_cross_entropy() -> None:
+    z = torch.tensor([[[1.0, 2.0, 0.0]]])
+    loss, _ = divergence(z, torch.tensor([[[0.0, 1.0, 0.0]]]))
+    assert float(loss) == pytest.approx(float(np.log(np.exp([1.0, 2.0, 0.0]).sum()) - 2.0))
+
+
+def test_the_gradient_of_the_squared_distance_is_autograds() -> None:
+    generator = torch.Generator().manual_seed(0)
+    z = torch.randn(2, 5, 3, dtype=torch.float64, generator=generator).requires_grad_()
+    label = torch.randn(2, 5, 3, dtype=torch.float64, generator=generator).softmax(-1)
+    loss, dz = squared_distance(z.detach(), label)
+    expected = (z.softmax(-1) - label).square().sum(-1).mean(-1)
+    torch.testing.assert_close(loss, expected.detach())
+    torch.testing.assert_close(dz, torch.autograd.grad(expected.sum(), z)[0])

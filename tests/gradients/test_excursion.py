@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from gradcast.signals.excursion import LENGTH, Excursion, explore, labelled_pass, on_simplex
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.functional import cosine_similarity, cross_entropy
 
+from gradcast.gradients.excursion import LENGTH, Excursion, explore, labelled_pass, on_simplex
 from gradcast.replicas.replicas import Replicas
 from tests.replicas.test_replicas import own_module
 from tests.signals.scene import Scene, scene
@@ -18,7 +18,7 @@ FINE = 1e-4  # length of an excursion whose own error does not show
 
 
 def excursion(at: Scene, length: float = FINE) -> Excursion:
-    made, dz = labelled_pass(at.model, at.batch)
+    made, dz = labelled_pass(at.model, at.batch.x, at.batch.y, at.batch.task)
     return explore(at.model, at.unlabelled.x, made.pull(dz).flat, at.batch.task, length=length)
 
 
@@ -91,7 +91,7 @@ def test_the_published_length_is_short_enough() -> None:
 def test_it_goes_as_far_as_it_says_and_the_weights_stay_bit_for_bit() -> None:
     at = scene(norm="batch")
     before, statistics = at.model.theta.clone(), at.model.buffers["layers.1.running_mean"].clone()
-    made, dz = labelled_pass(at.model, at.batch)
+    made, dz = labelled_pass(at.model, at.batch.x, at.batch.y, at.batch.task)
     direction = made.pull(dz).flat
     found = explore(at.model, at.unlabelled.x, direction, 1)
     torch.testing.assert_close(found.size * direction.norm(dim=1), torch.full((2,), 0.01, dtype=torch.float64))

@@ -7,7 +7,7 @@ from torch.nn.functional import cross_entropy
 
 from gradcast.errors import GradcastError
 from gradcast.gradients.gradient_learner import GradientLearner
-from gradcast.signals.registry import PredictedSpec
+from gradcast.signals.predicted import PredictedSpec
 from tests.helpers import flat
 
 ETA = 0.1

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gradcast.core import Batch, Labelled, Signal, Unlabelled
+from gradcast.core import Batch, Labelled, Preview, Signal, Unlabelled
 from gradcast.gradients.cross_entropy import cross_entropy
 from gradcast.gradients.sgd import LearningRate
 from gradcast.replicas.heads import Heads
@@ -24,15 +24,21 @@ class Scene:
     unlabelled: Unlabelled
     lr: LearningRate = 0.1
 
+    @property
+    def preview(self) -> Preview:
+        """Both kinds of images before the training passes."""
+        return Preview(self.model, self.batch, self.unlabelled, self.lr)
+
     def learn(self, signal: Signal) -> dict[str, Tensor]:
-        """Show the signal the labelled batch."""
+        """Show the signal both kinds of images, then what the labelled pass leaves behind."""
+        told = signal.look(self.preview)
         made = self.model.forward(self.batch.x, self.batch.task, statistics="separate")
         _, dz = cross_entropy(made.z, self.batch.y)
-        return signal.learn(self.model, Labelled(self.batch, made.z, dz, self.lr))
+        return told | signal.learn(self.model, Labelled(self.batch, made.z, dz, self.lr, made.whole))
 
     def gradient(self, signal: Signal, **how: object) -> Tensor:
         """Parameter gradient of the unlabelled batch."""
-        signal.prepare(self.unlabelled)
+        signal.prepare(self.batch, self.unlabelled)
         found, _ = signal.gradient(
             self.model,
             self.unlabelled,

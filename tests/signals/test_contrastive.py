@@ -66,7 +66,7 @@ def pictures(*, masked: bool = True) -> tuple[Replicas, Labelled]:
     batch = Batch(x[:, :2], torch.tensor([[0, 2], [1, 1]]), 1)
     replay = Replay(x[:, 2:], torch.tensor([[2], [0]]), torch.tensor([[0], [0]]))
     z = torch.zeros(2, 2, 3, dtype=torch.float64)
-    return model, Labelled(batch, z, z, 0.1, replay)
+    return model, Labelled(batch, z, z, 0.1, torch.zeros(2, 3, heads.outputs, dtype=torch.float64), replay)
 
 
 def test_labelled_and_replayed_images_come_in_two_views_with_their_classes() -> None:
@@ -83,7 +83,11 @@ def test_views_of_labelled_images_differ_and_stay_between_black_and_white() -> N
     model, labelled = pictures()
     scale = Scale((0.5, 0.4, 0.3), (0.2, 0.3, 0.1))
     own = Labelled(
-        Batch(scale(labelled.batch.x, torch.float64), labelled.batch.y, 1), labelled.z, labelled.dz, labelled.lr
+        Batch(scale(labelled.batch.x, torch.float64), labelled.batch.y, 1),
+        labelled.z,
+        labelled.dz,
+        0.1,
+        labelled.outputs,
     )
     steps = [AUGMENTATIONS["resized-crop"], AUGMENTATIONS["flip"], AUGMENTATIONS["jitter"]]
     views = scale.undone(LabelledViews(steps, scale).views(model, own)[0])
@@ -100,7 +104,7 @@ def test_in_company_the_gradient_is_that_of_all_views_together() -> None:
     at = scene(views=2)
     pool = torch.rand(2, 6, 3, 4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     unlabelled = type(at.unlabelled)(pool, at.unlabelled.used, 2)
-    signal = Contrastive(head, temperature=0.5, weight=2.0, company=LabelledViews([], Scale()))
+    signal = Contrastive(head, temperature=0.5, weight=2.0, labelled_views=LabelledViews([], Scale()))
     signal.learn(model, labelled)
     _, metrics = signal.gradient(model, unlabelled, 1)
     views, classes = LabelledViews([], Scale()).views(model, labelled)

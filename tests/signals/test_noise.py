@@ -35,7 +35,7 @@ def test_with_a_length_rows_are_brought_to_it() -> None:
     shown = Unlabelled(x, ALL)
     found = []
     for _ in range(2):
-        signal.prepare(shown)
+        signal.prepare(at.batch, shown)
         found.append(signal.gradient(at.model, shown, 1)[0].flat[:, 18:36].view(2, 3, 6))
     torch.testing.assert_close(found[0].norm(dim=1), (0.5 * tau).unsqueeze(1).expand(2, 6))
     assert not torch.allclose(found[0], found[1])
@@ -43,8 +43,9 @@ def test_with_a_length_rows_are_brought_to_it() -> None:
 
 def test_a_replica_that_sits_out_draws_nothing() -> None:
     at, signal = scene(), make()
-    signal.prepare(Unlabelled(at.unlabelled.x, torch.tensor([True, False])))
-    signal.prepare(Unlabelled(at.unlabelled.x, torch.tensor([False, True])))
+    signal.prepare(at.batch, Unlabelled(at.unlabelled.x, torch.tensor([True, False])))
+    signal.prepare(at.batch, Unlabelled(at.unlabelled.x, torch.tensor([False, True])))
+    signal.prepare(at.batch, None)
     assert signal.drawn is not None
     first = torch.randn(6, 3, generator=torch_generator(1, "directions"), dtype=torch.float64)
     assert torch.equal(signal.drawn[1], first)

@@ -15,7 +15,8 @@ def learned(signal: Predicted, seed: int = 0) -> dict[str, torch.Tensor]:
     z = torch.randn(2, 4, 3, generator=generator, dtype=torch.float64)
     y = torch.randint(3, (2, 4), generator=generator)
     dz = (torch.softmax(z, -1) - torch.nn.functional.one_hot(y, 3)) / 4
-    return signal.learn(replicas(2), Labelled(Batch(torch.zeros(2, 4, 6, dtype=torch.float64), y, 0), z, dz, lr=0.1))
+    shown = Batch(torch.zeros(2, 4, 6, dtype=torch.float64), y, 0)
+    return signal.learn(replicas(2), Labelled(shown, z, dz, 0.1, z))
 
 
 def make(**options: object) -> Predicted:

@@ -7,6 +7,7 @@ from gradcast.learners.gem import Gem
 from gradcast.memories.ring import TaskMemory
 from gradcast.replicas.heads import Heads
 from gradcast.replicas.replicas import Replicas
+from gradcast.signals.pseudo import Attached
 from gradcast.signals.pseudo_labels import PseudoLabels
 from gradcast.training.step import Step
 from tests.helpers import batch, replicas
@@ -101,13 +102,13 @@ def test_in_the_first_task_all_classes_seen_are_the_tasks() -> None:
 def test_a_protected_teacher_learns_as_gem_does(norm: str) -> None:
     """A network of its own, trained by GEM on the same batches, ends at the same weights and statistics."""
     model, gem = scene(norm=norm).model, Gem(TaskMemory(2, 8))
-    signal = PseudoLabels(teacher(norm), soft=True, guard=gem.twin())
-    step, alone = Step(model, gem, 0.1, signal), Step(teacher(norm), Gem(TaskMemory(2, 8)), 0.1)
+    signal = PseudoLabels(teacher(norm), soft=True, guard=gem.guard())
+    step, alone = Step(model, gem, 0.1, [Attached(signal)]), Step(teacher(norm), Gem(TaskMemory(2, 8)), 0.1)
     projected = torch.zeros(2)
     for number in range(12):
         labelled = batch(model, task=number // 6, seed=number)
-        step(labelled, None)
-        projected += alone(labelled, None)["projected"]
+        step(labelled)
+        projected += alone(labelled)["projected"]
     assert projected.all()
     torch.testing.assert_close(signal.teacher.theta, alone.model.theta)
     for name, values in signal.teacher.buffers.items():

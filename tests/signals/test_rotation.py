@@ -1,7 +1,7 @@
 import torch
 from torch.nn.functional import cross_entropy
 
-from gradcast.core import Unlabelled
+from gradcast.core import Batch, Unlabelled
 from gradcast.networks import SlimResNet18
 from gradcast.randomness import seeded, torch_generator
 from gradcast.replicas.heads import Heads
@@ -10,6 +10,8 @@ from gradcast.signals.head import Head
 from gradcast.signals.rotation import Rotation
 from tests.helpers import CPU
 from tests.replicas.passes.reference import numbers
+
+LABELLED = Batch(torch.zeros(2, 1, 3, 8, 8), torch.zeros(2, 1, dtype=torch.long), 0)
 
 
 def scene() -> tuple[Replicas, Rotation]:
@@ -27,7 +29,7 @@ def test_the_head_is_asked_for_the_turns() -> None:
     x = numbers(2, 5, 3, 8, 8)
     shown = Unlabelled(x, torch.tensor([True, True]))
     weights = signal.head.weights[0].detach().clone()
-    signal.prepare(shown)
+    signal.prepare(LABELLED, shown)
     _, metrics = signal.gradient(model, shown, 0)
     assert signal.turns is not None
     expected = torch.stack([_turns(r) for r in range(2)])
@@ -48,10 +50,10 @@ def _turns(replica: int) -> torch.Tensor:
 def test_a_replica_that_sits_out_draws_nothing() -> None:
     _, signal = scene()
     x = numbers(2, 5, 3, 8, 8)
-    signal.prepare(Unlabelled(x, torch.tensor([True, False])))
+    signal.prepare(LABELLED, Unlabelled(x, torch.tensor([True, False])))
     assert signal.turns is not None
     place = signal.turns.data_ptr()
     assert not signal.turns[1].any()
-    signal.prepare(Unlabelled(x, torch.tensor([False, True])))
+    signal.prepare(LABELLED, Unlabelled(x, torch.tensor([False, True])))
     assert torch.equal(signal.turns[1], _turns(1))
     assert signal.turns.data_ptr() == place

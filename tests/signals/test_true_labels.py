@@ -11,7 +11,7 @@ from tests.signals.scene import Scene, scene
 TRUTH = torch.tensor([[0, 2, 1, 1, 0, 2], [2, 2, 0, 1, 1, 1]])
 
 
-def message_of(at: Scene, images: int = 6) -> Scene:
+def told(at: Scene, images: int = 6) -> Scene:
     return replace(at, unlabelled=replace(at.unlabelled, truth=TRUTH[:, :images]))
 
 

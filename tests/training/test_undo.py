@@ -12,6 +12,7 @@ from gradcast.memories.reservoir import Reservoir
 from gradcast.replicas.heads import Heads
 from gradcast.replicas.replicas import Replicas
 from gradcast.signals.predicted import Predicted
+from gradcast.signals.pseudo import Attached
 from gradcast.training.step import Step
 from gradcast.training.undo import Undo
 
@@ -29,8 +30,9 @@ def batch(x: Tensor | None = None) -> Batch:
 
 
 def everything(step: Step) -> list[Tensor]:
-    assert isinstance(step.signal, Predicted)
-    h = step.signal.learner
+    signal = step.signals[0].signal
+    assert isinstance(signal, Predicted)
+    h = signal.learner
     moments = [v for state in h.optimizer.state.values() for v in state.values() if v.dim()]
     return [step.model.theta, *step.model.buffers.values(), *(p.detach() for p in h.parameters()), *moments]
 
@@ -38,7 +40,7 @@ def everything(step: Step) -> list[Tensor]:
 def predicting(*, skips: bool) -> Step:
     torch.manual_seed(2)
     h = GradientLearner(2, (3,), optimizer="adam", lr=0.01, replicas=(2,)).double()
-    return Step(network(), Finetune(), 0.1, Predicted(h), skips=skips)
+    return Step(network(), Finetune(), 0.1, [Attached(Predicted(h))], skips=skips)
 
 
 def test_only_the_spoiled_replicas_step_is_undone() -> None:

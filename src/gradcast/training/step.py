@@ -135,9 +135,11 @@ class Step:
                 whole[:, :size] = dz * (size / y.shape[1])
         width = self.model.featured.width if self.learner.wants_features else 0
         outputs, features = made.whole[..., width:], made.whole[..., :width] if width else None
-        if preview is not None:  # signals and learner see the labelled images themselves
-            own, dz = preview.labelled_pass
-            z, outputs = own.z, torch.cat([own.whole, outputs[:, size:]], dim=1)
+        if preview is not None:  # signals and learner see the labelled images themselves, where mixtures took their place
+            own, plain = preview.labelled_pass
+            used = preview.unlabelled.used.view(-1, 1, 1)
+            z, dz = torch.where(used, own.z, z), torch.where(used, plain, dz)
+            outputs = torch.cat([torch.where(used, own.whole, outputs[:, :size]), outputs[:, size:]], dim=1)
         labelled = Labelled(batch, z, dz, self.lr, outputs, replay, features)
         terms = self.learner.terms(self.model, labelled)
         if terms is None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from gradcast.core import Batch, Signal
+from gradcast.core import Batch
 from gradcast.devices import Place
 from gradcast.gradients.gradient_learner import GradientLearner
 from gradcast.learners.acl.acl import Acl
@@ -16,6 +16,7 @@ from gradcast.randomness import seeded
 from gradcast.replicas.replicas import Replicas
 from gradcast.signals.policy import Policy
 from gradcast.signals.predicted import Predicted
+from gradcast.signals.pseudo import Attached
 from tests.helpers import CPU
 
 SIDE, LATENT, CLASSES = 12, 8, 3
@@ -34,7 +35,7 @@ def network(dropout: float = 0.0, latent: int = LATENT) -> AclNetwork:
 def learner(
     seeds: Sequence[int] = (3, 4),
     settings: AclSettings | None = None,
-    signal: Callable[[Replicas], Signal] | None = None,
+    signal: Callable[[Replicas], Sequence[Attached]] | None = None,
     policy: Policy | None = None,
     dropout: float = 0.0,
     memory: int = 0,
@@ -45,10 +46,10 @@ def learner(
     return Acl(lambda: network(dropout), seeds, settings, signal, policy, place=place, memory=kept)
 
 
-def predicted(seeds: Sequence[int] = (3, 4), **options: object) -> Callable[[Replicas], Signal]:
+def predicted(seeds: Sequence[int] = (3, 4), **options: object) -> Callable[[Replicas], list[Attached]]:
     """A gradient learner that moves visibly, one a seed."""
 
-    def make(model: Replicas) -> Signal:
+    def make(model: Replicas) -> list[Attached]:
         own: list[GradientLearner] = []
         settings = {"alpha": 0.5, "loss_scale": 5.0, "momentum": 0.9, "decay": 0.01, **options}
         for seed in seeds:
@@ -57,7 +58,7 @@ def predicted(seeds: Sequence[int] = (3, 4), **options: object) -> Callable[[Rep
         stacked = GradientLearner(CLASSES, (16, 12), replicas=(len(seeds),), **settings)  # type: ignore[arg-type]
         for together, *alone in zip(stacked.parameters(), *(h.parameters() for h in own), strict=True):
             together.data = torch.stack([weight.data for weight in alone])
-        return Predicted(stacked.to(model.theta))
+        return [Attached(Predicted(stacked.to(model.theta)))]
 
     return make
 

@@ -1,5 +1,6 @@
 import torch
-from gradcast.epochs.snapshot import Snapshot
+
+from gradcast.training.snapshot import Snapshot
 
 FIRST, BOTH = torch.tensor([True, False]), torch.tensor([True, True])
 
@@ -26,3 +27,9 @@ def test_what_is_forgotten_is_kept_anew() -> None:
     weights += 1
     snapshot.keep({"w": weights}, torch.tensor([False, False]))
     assert snapshot.kept["w"].tolist() == [[2.0], [3.0]]
+
+
+def test_nothing_comes_back_where_nothing_was_kept() -> None:
+    weights = torch.tensor([[1.0], [2.0]])
+    Snapshot().put_back({"w": weights}, BOTH)
+    assert weights.tolist() == [[1.0], [2.0]]

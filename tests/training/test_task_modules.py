@@ -1,9 +1,9 @@
 import torch
-from gradcast.epochs.modules import TaskModules, made
 from torch import nn
 
 from gradcast.replicas.heads import Heads
 from gradcast.replicas.replicas import Replicas
+from gradcast.training.task_modules import TaskModules, made
 from tests.helpers import CPU, flat
 
 
@@ -41,3 +41,15 @@ def test_a_task_has_its_own_weights_and_shares_the_present_ones() -> None:
     theta[:, :9] += 5
     assert torch.equal(own.weights_for(0), torch.cat([trained[:, :9] + 5, trained[:, 9:]], dim=1))
     assert own.weights_for(1) is theta
+
+
+def test_some_of_a_tasks_own_weights_may_go_on() -> None:
+    model = modules().model
+    own = TaskModules(model, TwoPart, [3, 4], shared="shared.w", purpose="x", renewed="shared.b")
+    assert (own.alone, own.renewed) == (slice(6, 17), slice(6, 9))
+    begun = model.theta.clone()
+    own.finish()
+    own.begin(1)
+    assert torch.equal(model.theta[:, 6:9], own.fresh("task", 1)[:, 6:9])
+    assert torch.equal(model.theta[:, 9:], begun[:, 9:])
+    assert torch.equal(own.weights_for(0), begun)

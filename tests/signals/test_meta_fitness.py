@@ -2,16 +2,29 @@
 
 import pytest
 import torch
-from gradcast.semi.core import Moment
-from gradcast.semi.meta_fitness import MetaFitness
 from torch import Tensor
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy, normalize
 
+from gradcast.core import Unlabelled
 from gradcast.gradients.gradient_learner import GradientLearner
+from gradcast.randomness import seeded
 from gradcast.replicas.replicas import Replicas
+from gradcast.signals.meta_fitness import MetaFitness
+from tests.helpers import batch, replicas
 from tests.replicas.test_replicas import own_module
-from tests.semi.scene import learner, moment, small_model
+from tests.signals.scene import ALL, Scene
+
+
+def learner(count: int) -> GradientLearner:
+    with seeded(0, "h"):
+        return GradientLearner(3, (8, 5), alpha=0.05, loss_scale=2.0, replicas=(count,)).double()
+
+
+def moment(lr: float = 0.1) -> Scene:
+    model = replicas(2, norm="batch")
+    unlabelled = Unlabelled(batch(model, seed=100).x, ALL)
+    return Scene(model, batch(model), unlabelled, torch.full((2,), lr, dtype=torch.float64))
 
 
 def predicted(h: GradientLearner, z: Tensor, dz: Tensor, replica: int) -> Tensor:
@@ -21,7 +34,7 @@ def predicted(h: GradientLearner, z: Tensor, dz: Tensor, replica: int) -> Tensor
     return 0.05 * dz.norm(dim=1).mean() * normalize(z @ h.weights[-1][replica].mT, dim=1)
 
 
-def fitness(model: Replicas, h: GradientLearner, at: Moment, replica: int, lr: float) -> tuple[Tensor, Tensor]:
+def fitness(model: Replicas, h: GradientLearner, at: Scene, replica: int, lr: float) -> tuple[Tensor, Tensor]:
     """The labelled loss after a step along h's predictions, and before it."""
     module = own_module(model, replica).eval()
     weights, x, y = dict(module.named_parameters()), at.batch.x[replica], at.batch.y[replica]
@@ -39,9 +52,9 @@ def test_h_steps_down_the_derivative_of_the_labelled_loss_after_the_models_step(
     exact: bool, lr: float, error: float
 ) -> None:
     """Without ``exact`` that is the first order in the learning rate, with it any learning rate will do."""
-    model, h, before = small_model(), learner(2), learner(2)
-    at = moment(model, lr=lr)
-    told = MetaFitness(h, exact=exact).watch(at)
+    at, h, before = moment(lr), learner(2), learner(2)
+    model = at.model
+    told = MetaFitness(h, exact=exact).look(at.preview)
     for replica in range(2):
         after, start = fitness(model, before, at, replica, lr)
         gradients = torch.autograd.grad(2.0 * after, list(before.parameters()))
@@ -54,20 +67,21 @@ def test_h_steps_down_the_derivative_of_the_labelled_loss_after_the_models_step(
 
 
 def test_far_away_only_the_exact_gradient_is_right() -> None:
-    model, at = small_model(), moment(small_model(), lr=10.0)
+    model, at = moment().model, moment(10.0)
     far, near = learner(2), learner(2)
-    MetaFitness(far, exact=True).watch(at)
-    MetaFitness(near).watch(at)
+    MetaFitness(far, exact=True).look(at.preview)
+    MetaFitness(near).look(at.preview)
     assert not torch.allclose(far.weights[0], near.weights[0], rtol=1e-2, atol=1e-6)
     assert torch.equal(model.theta, at.model.theta)  # neither touched the model
 
 
 def test_predictions_are_those_of_the_updated_h_whole_from_the_first_step_on() -> None:
-    at, part = moment(small_model(), weight=0.0), MetaFitness(learner(2))
-    tau = part.watch(at)["tau"]
+    at, part = moment(), MetaFitness(learner(2))
+    tau = part.look(at.preview)["tau"]
     z = torch.randn(2, 4, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    slopes, told = part.slopes(at, z)
+    slopes, told = part.slopes(at.model, z, at.unlabelled, 0)
     assert torch.equal(slopes, part.learner.predict(z))
     torch.testing.assert_close(slopes.norm(dim=-1), (0.05 * tau).unsqueeze(1).expand(2, 4))
     assert told == {}
+    assert not part.ramped
     assert set(part.state()) == {f"learner.weights.{layer}" for layer in range(3)}
