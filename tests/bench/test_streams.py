@@ -7,6 +7,7 @@ from gradcast.bench import streams
 from gradcast.bench.streams import Streams
 from gradcast.devices import Place
 from gradcast.specs.text import load
+from gradcast.training.evaluate import SharedTests
 from tests.helpers import CPU
 
 PLACE = Place(CPU, torch.float32)
@@ -23,9 +24,12 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Streams:
 
 def test_a_stand_in_has_the_size_of_mnist(small: Streams) -> None:
     assert not small.real
-    assert small.stream.shape == (1, 28, 28)
-    assert [len(task.train) for task in small.stream.tasks] == [60_000] * 3
-    assert len(small.evaluator.y) == 30_000
+    data = small.prepared.data(small.setting, [0])
+    assert data.stream.shape == (1, 28, 28)
+    assert [len(task.train) for task in data.stream.tasks] == [60_000] * 3
+    tests = small.prepared.tests(small.setting, data)
+    assert isinstance(tests, SharedTests)
+    assert len(tests.y) == 30_000
 
 
 @pytest.mark.parametrize("complete", [True, False])

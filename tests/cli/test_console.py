@@ -50,7 +50,7 @@ def test_labels_and_paths_with_brackets_are_shown_as_they_are() -> None:
 def test_only_the_label_of_a_bar_gives_way_in_a_narrow_terminal() -> None:
     out, text = console(80)
     with ProgressDisplay(out) as display:
-        row = display.row("CIFAR-100, 10,000 labels: MG + predicted", Extent((400000,), told=400))
+        row = display.row("CIFAR-100, 10,000 labels: MG + predicted", Extent((400000,), every=400))
         display.progress.refresh()
         assert "getting ready" in text.getvalue()
         row.begin(0, Position(0, 123455, 123455))
@@ -157,15 +157,15 @@ def test_errors_of_few_labels_fit_eighty_columns_and_say_what_they_are() -> None
     assert f"{results[1].diagnostics['best_error'].mean:.2f} ±" in shown
 
 
-@pytest.mark.parametrize("told", [5, 1])
-def test_progress_of_few_labels_shows_the_newest_test(told: int) -> None:
+@pytest.mark.parametrize("every", [5, 1])
+def test_progress_of_few_labels_shows_the_newest_test(every: int) -> None:
     out, text = console(100)
     with ProgressDisplay(out) as display:
-        row = display.row("MG", Extent((10,), told=told))
+        row = display.row("MG", Extent((10,), every=every))
         for step in range(7):
             row.stepped(step, 0, {"test_accuracy": torch.tensor([0.5, 0.75])} if step == 4 else {})
         display.progress.refresh()
         assert "error 37.5 %" in text.getvalue()
         row.evaluated(1, torch.tensor([[0.9], [0.9]]))
     assert "error 10.0 %" in text.getvalue()
-    assert told == 1 or "task 1" not in text.getvalue()
+    assert every == 1 or "task 1" not in text.getvalue()

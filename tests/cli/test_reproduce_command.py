@@ -41,10 +41,11 @@ def test_show_trains_nothing(tmp_path: Path) -> None:
 
 
 def test_the_list_leaves_out_what_cannot_be_changed_so(tmp_path: Path) -> None:
-    found = called("reproduce", "list", "--json", "--set", "stream.samples=100", cwd=tmp_path)
+    found = called("reproduce", "list", "--json", "--set", "stream.epochs=2", cwd=tmp_path)
     assert found.returncode == 0, found.stderr
-    assert {"E1", "E3"} <= json.loads(found.stdout).keys() <= set(names()) - {"E4", "E5"}
+    assert {"E1", "E3"} <= json.loads(found.stdout).keys() <= set(names()) - {"E4", "E5", "E6"}
     assert "left out: E4, E5: the row 'a-gem' cannot be changed so" in found.stderr
+    assert "E6: the row 'svhn-mg-quoted' cannot be changed so: schedule.name = 'steps' has" in found.stderr
 
 
 @pytest.mark.parametrize(
@@ -56,7 +57,7 @@ def test_the_list_leaves_out_what_cannot_be_changed_so(tmp_path: Path) -> None:
         (["list", "--rows", ""], "name an ID"),
         (["list", "--quick"], "name an ID"),
         (["list", "--set", "streem.tasks=2"], "error: unknown key 'streem.tasks'"),
-        (["list", "--set", "semi.steps=100"], "no table or figure can be changed so"),
+        (["list", "--set", "schedule.steps=100"], "no table or figure can be changed so"),
         (["list", "--known", "E1.json"], "name an ID"),
         (["E1", "--known", "E1.json"], "E1.json cannot be read"),
     ],

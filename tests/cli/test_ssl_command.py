@@ -8,7 +8,13 @@ from gradcast.specs.spec import Spec
 from gradcast.specs.text import load
 from tests.cli.process import called, cli
 
-SHORT = ("semi.steps=20", "semi.warm_up=2", "semi.milestones=[15]", "semi.ramp=2", "semi.test_every=5")
+SHORT = (
+    "schedule.steps=20",
+    "schedule.warm_up=2",
+    "schedule.milestones=[15]",
+    "schedule.ramp=2",
+    "schedule.test_every=5",
+)
 
 
 def short() -> list[str]:
@@ -43,17 +49,19 @@ def test_a_quick_look_has_another_name_and_the_same_course() -> None:
     quick = shortened(load("svhn-1000"))
     assert quick.name == "svhn-1000-quick"
     assert quick.title.startswith("QUICK LOOK, not a result: SVHN")
-    courses = {row.name: row.setting.semi for row in quick.rows}
+    courses = {row.name: row.setting.one_task for row in quick.rows}
     mg, teacher = courses["mg"], courses["mean-teacher"]
     assert mg is not None
     assert teacher is not None
     assert (mg.steps, mg.warm_up, mg.milestones, mg.ramp, mg.test_every) == (4000, 40, [3000, 3500], 40, 200)
     assert teacher.ramp == 1000
     few = shortened(load("digits-100"))
-    assert [row.setting.semi.steps for row in few.rows if row.setting.semi] == [100] * 7
+    assert [row.setting.schedule.steps for row in few.rows if row.setting.one_task] == [100] * 7
     assert isinstance(few, Spec)
-    least = shortened(load("digits-100", ["semi.steps=60", "semi.milestones=[]"]))
-    assert [row.setting.semi.steps for row in least.rows if row.setting.semi] == [60] * 7  # never longer than it was
+    least = shortened(load("digits-100", ["schedule.steps=60", "schedule.milestones=[]"]))
+    assert [row.setting.schedule.steps for row in least.rows if row.setting.one_task] == [
+        60
+    ] * 7  # never longer than it was
 
 
 def test_show_quick_other_steps_and_what_has_no_such_table(tmp_path: Path) -> None:
@@ -67,15 +75,20 @@ def test_show_quick_other_steps_and_what_has_no_such_table(tmp_path: Path) -> No
         assert line in tenth
     both = cli("ssl", "digits-100", "--steps", "40", "--quick", cwd=tmp_path)
     assert (both.returncode, "leave it or --steps out" in both.stderr) == (2, True)
-    for own in ("semi.steps=50", "semi.test_every=5", "row.mg.semi.warm_up=2"):
+    for own in ("schedule.steps=50", "schedule.test_every=5", "row.mg.schedule.warm_up=2"):
         twice = cli("ssl", "digits-100", "--steps", "40", "--set", own, cwd=tmp_path)
         sentence = f"{own.partition('=')[0]} is part of the course that --quick and --steps set; leave it or them out"
         assert (twice.returncode, sentence in twice.stderr) == (2, True)
-    fewer = called("ssl", "--quick", "--set", "semi.labels=50", "--set", "seeds=[5, 6]", "--show", cwd=tmp_path).stdout
+    fewer = called(
+        "ssl", "--quick", "--set", "stream.labels=50", "--set", "seeds=[5, 6]", "--show", cwd=tmp_path
+    ).stdout
     assert "labels = 50" in fewer
     assert "seeds = [5, 6]" in fewer
     neither = cli("ssl", "--show", "--json", cwd=tmp_path)
     assert (neither.returncode, "leave one of them out" in neither.stderr) == (2, True)
     wrong = cli("ssl", "digits", cwd=tmp_path)
     assert wrong.returncode == 2
-    assert "digits has no table [semi]; run it with gradcast run, or set semi.labels" in wrong.stderr
+    assert (
+        "digits is not one task with schedule.name = 'steps'; run it with gradcast run, or set stream.tasks=1, "
+        "schedule.name=steps and stream.labels"
+    ) in wrong.stderr

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.cli.process import called, cli
-from tests.test_verify import CASES, trace
+from tests.verify.test_replay import CASES, trace
 
 
 def test_verify_exits_1_on_a_difference(tmp_path: Path) -> None:

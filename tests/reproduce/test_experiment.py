@@ -1,7 +1,7 @@
 import pytest
 
 from gradcast.errors import GradcastError
-from gradcast.learners.registry import AgemSpec
+from gradcast.learners.agem import AgemSpec
 from gradcast.reproduce.experiment import load, names
 from tests.reproduce.scene import TEXT, experiment
 

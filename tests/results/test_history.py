@@ -1,12 +1,12 @@
 import json
 
 import numpy as np
-from gradcast.semi.history import HISTORY, history, when_tested
-from gradcast.semi.table import SemiSpec
 
+from gradcast.results.history import HISTORY, history, when_tested
+from gradcast.training.schedule_tables import StepsSpec
 from tests.trained_runs import few_labels
 
-COURSE = SemiSpec(labels=10, steps=11, warm_up=0, milestones=[], ramp=0, test_every=4)
+COURSE = StepsSpec(name="steps", steps=11, warm_up=0, milestones=[], ramp=0, test_every=4)
 
 
 def test_every_number_stands_at_its_test_in_per_cent_where_it_is_a_share() -> None:
@@ -30,7 +30,7 @@ def test_a_run_tells_all_of_it_and_labels_are_judged_where_there_are_any() -> No
     told = {own.name: set(own.courses) for own in results}
     assert told["supervised"] == {"test_error", "loss"}
     assert told["mg"] == {"test_error", "loss", "pseudo_accuracy", "signal_loss", "label_movement"}
-    assert told["soft"] == {"test_error", "loss", "pseudo_accuracy"}
+    assert told["soft"] == {"test_error", "loss", "pseudo_accuracy", "cosine"}
     assert told["mean-teacher"] == {"test_error", "loss", "pseudo_accuracy", "signal_loss"}
     line = json.loads((directory.path / "mg/seed-1/metrics.jsonl").read_text().splitlines()[2])
     mg = results[1]

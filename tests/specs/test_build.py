@@ -9,6 +9,7 @@ from gradcast.data.cache import Cache
 from gradcast.data.load import Shelf, untracked
 from gradcast.devices import Place
 from gradcast.errors import GradcastError
+from gradcast.replicas.replicas import Replicas
 from gradcast.specs import build
 from gradcast.specs.text import load
 from gradcast.streams.pool import TRANSFORMS
@@ -23,10 +24,14 @@ def test_replicas_start_from_their_own_seeds() -> None:
     setting = load("digits").rows[0].setting
     stream = build.stream(setting.stream, SHELF)
     heads = build.heads(setting, stream)
-    both = build.model(setting.model, stream, heads, [3, 4], PLACE)
-    alone = build.model(setting.model, stream, heads, [4], PLACE)
+
+    def made(seeds: list[int], purpose: str = "model") -> Replicas:
+        return build.replicas(lambda: build.network(setting, stream), heads, seeds, PLACE, purpose)
+
+    both, alone = made([3, 4]), made([4])
     assert torch.equal(both.theta[1], alone.theta[0])
     assert not torch.equal(both.theta[0], both.theta[1])
+    assert not torch.equal(made([3], "teacher").theta[0], both.theta[0])
 
 
 def test_pools_of_every_transform_fit_the_stream(tmp_path: Path) -> None:
@@ -42,8 +47,10 @@ def test_pools_of_every_transform_fit_the_stream(tmp_path: Path) -> None:
         for transform in TRANSFORMS:
             spec = FolderSpec(name="folder", path="photos", transform=transform, scale="reference")
             pool = build.pool(spec, stream, shelf, PLACE, data_seed=0)
-            images = pool.images(np.array([[0, 4], [1, 2]]), [torch.Generator().manual_seed(r) for r in range(2)])
-            assert images.shape == (2, 2, *shape)
+            images, truth = pool.images(
+                0, [0, 1], np.array([[0, 4], [1, 2]]), [torch.Generator().manual_seed(r) for r in range(2)]
+            )
+            assert (images.shape, truth) == ((2, 2, *shape), None)
             assert -2.2 <= images.min() < 0
 
 
@@ -65,12 +72,12 @@ def test_too_many_samples() -> None:
 
 def test_standard_normalisation_is_recorded_and_applies_to_the_pool() -> None:
     stream = build.stream(load("digits", ["stream.normalise=standard"]).rows[0].setting.stream, SHELF)
-    train = stream.tasks[0].train.x / 255
+    train = stream.tasks[0].train.images().x / 255
     assert stream.describe()["mean"] == pytest.approx([train.mean()])
     assert stream.describe()["std"] == pytest.approx([train.std()])
     pool = build.pool(PatchesSpec(count=10), stream, SHELF, PLACE, data_seed=0)
     plain = (pool.x[:1].float() / 255 - train.mean()) / train.std()
-    torch.testing.assert_close(pool.images(np.array([[0]]))[0], plain.float(), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(pool.images(0, [0], np.array([[0]]))[0][0], plain.float(), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,6 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from gradcast.epochs.curriculum import Curriculum
-from gradcast.epochs.schedule import Schedule
 from pydantic import ValidationError
 
 from gradcast.data.catalogue import CATALOGUE
@@ -14,13 +12,15 @@ from gradcast.errors import GradcastError
 from gradcast.reproduce.cells import Cell
 from gradcast.reproduce.experiment import load as load_table
 from gradcast.runs.directory import RunDirectory
+from gradcast.signals.meta_gradient import MetaGradientSpec
 from gradcast.signals.policy import Policy
-from gradcast.signals.registry import PredictedSpec
+from gradcast.signals.predicted import PredictedSpec
 from gradcast.specs import build
-from gradcast.specs.spec import CHOICES, AugmentationName, Row, Setting, SourceName, Spec
+from gradcast.specs.spec import CHOICES, AugmentationName, Row, Setting, SourceName, Spec, describe
 from gradcast.specs.text import load, presets
 from gradcast.streams.augment import AUGMENTATIONS
-from gradcast.streams.scale import Scale
+from gradcast.training.schedule_tables import PlateauSpec
+from tests.specs.test_build import SHELF
 
 
 def row(name: str = "base") -> Row:
@@ -94,72 +94,96 @@ def test_names_of_runs_stay_what_they_were() -> None:
     assert {place: Cell(load_table(table).item(row).setting).name for place, (table, row) in places.items()} == CELLS
 
 
-SCHEDULED = (
-    "stream.scenario=split",
-    "stream.tasks=2",
-    "stream.class_order=seeded",
-    "stream.samples=all",
-    "schedule.epochs=3",
-)
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (["learner.name=acl"], "'acl' trains many epochs a task: add a [schedule]"),
-        (["stream.scenario=split", "stream.class_order=seeded"], "belongs to a [schedule]: add one"),
-        (["learner.momentum=0.9"], "learner.momentum and learner.decay belong to a [schedule]"),
-        (["schedule.epochs=3"], "set stream.scenario=split and stream.class_order=seeded"),
-        ([*SCHEDULED, "stream.epochs=2"], "set schedule.epochs and leave stream.epochs out"),
-        ([*SCHEDULED, "stream.samples=100"], "leave stream.samples, stream.ratio and stream.augment out"),
-        ([*SCHEDULED, "evaluation.drop_last=true"], "leave [evaluation] out"),
-        ([*SCHEDULED, "evaluation.average=3"], "weights of the best epoch"),
-        ([*SCHEDULED, "policy.update=sequential"], "set policy.update=joint"),
-        ([*SCHEDULED, "pool.name=held-out"], "the pool 'held-out' is those that are not shown: choose another"),
-        (["signal.name=true-labels"], "set pool.name=held-out"),
-        (["signal.name=soft", "signal.protected=true", "learner.name=er"], "signal.protected needs the memories of"),
-        ([*SCHEDULED, "signal.name=soft", "signal.protected=true"], "signal.protected needs the memories of"),
-        (["signal.name=soft", "signal.outputs=seen"], "set model.heads=masked, or leave it out"),
-        ([*SCHEDULED, "signal.name=soft", "signal.outputs=seen"], "set model.heads=masked, or leave it out"),
         (["pool.name=held-out", "pool.transform=tiny"], "leave pool.transform and pool.ratio out"),
         (["pool.name=held-out", "pool.ratio=0.5"], "leave pool.transform and pool.ratio out"),
         (["pool.name=held-out", "pool.count=5"], "unknown key"),
-        ([*SCHEDULED, "signal.optimizer=adam"], "set signal.optimizer=sgd"),
-        (
-            [*SCHEDULED, "learner.name=acl"],
-            "'acl' makes its networks of model.name = 'alexnet-like' or 'slim-resnet18': set that",
-        ),
-        (
-            [*SCHEDULED, "model.name=slim-resnet18", "learner.name=acl", "model.heads=shared"],
-            "leave model.heads, model.weights and model.perturbation out",
-        ),
-        (
-            [*SCHEDULED, "model.name=slim-resnet18", "learner.name=hat"],
-            "'hat' makes its networks of model.name = 'alexnet-like': set that",
-        ),
-        ([*SCHEDULED, "model.name=alexnet-like", "learner.name=hat", "signal.name=soft"], "needs one network with"),
-        ([*SCHEDULED, "model.name=alexnet-like", "learner.name=acl", "signal.name=distil"], "needs one network with"),
-        ([*SCHEDULED, "model.name=alexnet-like", "learner.name=hat", "policy.project=false"], "'hat' protect"),
-        ([*SCHEDULED, "model.name=alexnet-like", "learner.name=acl"], "set policy.batch equal to stream.batch"),
-        ([*SCHEDULED, "schedule.epoch=3"], "did you mean 'schedule.epochs'"),
+        (["schedule.epochs=3", "schedule.epoch=3"], "did you mean 'schedule.epochs'"),
+        (["schedule.name=steps", "schedule.step=3"], "did you mean 'schedule.steps'"),
+        (["schedule.name=stepps"], "schedule.name = 'stepps' is unknown; did you mean 'steps'"),
     ],
 )
-def test_what_does_not_go_with_a_schedule_or_without_one(settings: list[str], message: str) -> None:
+def test_tables_refuse_what_they_do_not_have(settings: list[str], message: str) -> None:
     with pytest.raises(GradcastError, match=re.escape(message)):
         load("digits", settings)
 
 
-def test_every_learner_of_a_single_pass_takes_a_schedule() -> None:
-    for name in ("finetune", "gem", "dcl", "a-gem", "er", "joint"):
-        setting = load("digits", [*SCHEDULED, f"learner.name={name}", "learner.momentum=0.9"]).rows[1].setting
-        assert setting.schedule is not None
-        assert setting.schedule.epochs == 3
+def test_errors_on_one_task_are_not_compared_with_measures_of_a_stream() -> None:
+    few = load("digits-100").rows[0].setting
+    with pytest.raises(ValidationError, match="their measures differ; run them apart"):
+        Spec(name="x", rows=[row(), Row(name="other", label="x", setting=few)])
 
 
-def test_rows_with_and_without_a_schedule_are_not_compared() -> None:
-    scheduled = load("digits", SCHEDULED).rows[0].setting
-    with pytest.raises(ValidationError, match="some rows have a"):
-        Spec(name="x", rows=[row(), Row(name="other", label="x", setting=scheduled)])
+def test_a_schedule_without_a_name_is_the_plateau_and_says_no_name() -> None:
+    plain, plateau, steps = (
+        Setting.model_validate(raw) for raw in ({}, {"schedule": {"epochs": 3}}, {"schedule": {"name": "steps"}})
+    )
+    assert (plain.plateau, plain.one_task) == (None, None)
+    assert "schedule" not in plain.model_dump()
+    assert (plateau.plateau, plateau.one_task) == (PlateauSpec(epochs=3), None)
+    assert "name" not in plateau.model_dump()["schedule"]
+    assert (steps.plateau, steps.one_task) == (None, None)  # ten tasks
+    assert steps.model_dump()["schedule"]["name"] == "steps"
+    one = load("digits-100").rows[0].setting
+    assert one.one_task == one.schedule
+
+
+def test_one_signal_or_pool_is_said_as_a_table_and_several_as_a_list() -> None:
+    one = Setting.model_validate({"signal": {"name": "noise"}})
+    assert one == Setting.model_validate({"signal": [{"name": "noise"}]})
+    assert [signal.name for signal in one.signals] == ["noise"]
+    assert one.model_dump()["signal"]["name"] == "noise"
+    none = Setting()
+    assert (none.signals, none.model_dump()["signal"], none.model_dump()["pool"]["name"]) == (
+        [],
+        {"name": "none"},
+        "patches",
+    )
+    two = Setting.model_validate(
+        {"signal": [{"name": "noise", "pool": "grey"}, {"name": "none"}, {"name": "soft"}],
+         "pool": [{"name": "patches"}, {"name": "grey"}]}
+    )  # fmt: skip
+    assert [signal.name for signal in two.signals] == ["noise", "soft"]
+    assert [own["name"] for own in two.model_dump()["signal"]] == ["noise", "none", "soft"]
+    assert [two.pool_of(signal) for signal in two.signals] == [1, 0]
+    assert Setting.model_validate(two.model_dump()) == two
+    for table in ("signal", "pool"):
+        with pytest.raises(ValidationError, match="at least 1 item"):
+            Setting.model_validate({table: []})
+
+
+def test_labels_name_all_signals() -> None:
+    found = load(
+        "digits", ['signal=[{name = "meta-gradient"}, {name = "noise", scaled = true}]', "learner.name=er"]
+    ).rows[1]
+    assert found.label == describe(found.setting) == "ER + meta-gradient + random directions"
+
+
+def test_rows_of_few_labels_are_what_is_published() -> None:
+    published = {
+        "svhn-1000": ("svhn", 1000, 0.1, 5e-5, 2.0),
+        "cifar10-4000": ("cifar-10", 4000, 1.0, 1e-4, 1.0),
+        "cifar100-10000": ("cifar-100", 10000, 1.0, 1e-4, 1.0),
+    }
+    for name, (source, labels, mix_up, decay, loss_scale) in published.items():
+        rows = {row.name: row.setting for row in load(name).rows}
+        for own in rows.values():
+            assert (own.stream.source, own.stream.labels, own.stream.tasks) == (source, labels, 1)
+            assert (own.learner.name, own.learner.momentum, own.learner.decay) == ("finetune", 0.9, decay)
+            assert [pool.name for pool in own.pool] == ["unlabelled"]
+            assert (own.policy.p, own.policy.batch, own.stream.batch, own.model.name) == (1.0, 128, 128, "conv-large")
+            assert own.one_task is not None
+            assert (own.one_task.steps, own.one_task.milestones) == (400_000, [300_000, 350_000])
+        assert rows["supervised"].signals == []
+        assert rows["mg"].signals == [MetaGradientSpec(name="meta-gradient", mix_up=mix_up)]
+        mg, predicted = rows["mg-predicted"].signals
+        assert mg == rows["mg"].signals[0]
+        assert isinstance(predicted, PredictedSpec)
+        assert (predicted.hidden, predicted.alpha, predicted.loss_scale) == ([128, 32], 0.001, loss_scale)
+        assert predicted.objective == "meta"
+        assert [own.name for own in rows["mg-random"].signals] == ["meta-gradient", "noise"]
 
 
 def test_published_constants_of_adversarial_continual_learning() -> None:
@@ -168,14 +192,18 @@ def test_published_constants_of_adversarial_continual_learning() -> None:
         base, predicted, mlp = (row.setting for row in rows)
         assert (base.learner.name, base.learner.lr, base.stream.tasks, base.stream.batch) == ("acl", lr, 20, 64)
         assert getattr(base.learner, "adversarial", None) == adversarial
-        signal = predicted.signal
+        (signal,) = predicted.signals
         assert isinstance(signal, PredictedSpec)
         assert (signal.hidden, signal.alpha, signal.loss_scale, signal.momentum) == ([128, 32], 0.001, scale, 0.9)
         assert (signal.activation, signal.bias) == ("none", True)
-        assert mlp.signal == signal.model_copy(update={"activation": "relu", "bias": False})
+        assert mlp.signals == [signal.model_copy(update={"activation": "relu", "bias": False})]
         assert (predicted.policy.batch, predicted.policy.start) == (64, start)
-    assert (cifar[0].setting.schedule, cifar[0].setting.policy.p, mini[0].setting.policy.p) == (Schedule(), 0.3, 0.35)
-    assert mini[0].setting.schedule == Schedule(validation=0.02, validation_batch=1)
+    assert (cifar[0].setting.schedule, cifar[0].setting.policy.p, mini[0].setting.policy.p) == (
+        PlateauSpec(),
+        0.3,
+        0.35,
+    )
+    assert mini[0].setting.schedule == PlateauSpec(validation=0.02, validation_batch=1)
 
 
 def test_published_networks_of_adversarial_continual_learning() -> None:
@@ -183,5 +211,5 @@ def test_published_networks_of_adversarial_continual_learning() -> None:
     for name, (side, _, weights) in images.items():
         blank = Images(np.zeros((200, 3, side, side), dtype=np.uint8), np.arange(200) % 100)
         setting = load(name).rows[0].setting
-        tasks = Curriculum(Source("blank", blank, blank, tuple(map(str, range(100)))), range(20), 5, 0.5, Scale())
-        assert sum(p.numel() for p in build.module(setting, tasks).parameters()) == weights
+        tasks = build.stream(setting.stream, SHELF, Source("blank", blank, blank, tuple(map(str, range(100)))))
+        assert sum(p.numel() for p in build.network(setting, tasks).parameters()) == weights

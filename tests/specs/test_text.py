@@ -7,33 +7,41 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradcast.errors import GradcastError
-from gradcast.learners.registry import DclSpec, FinetuneSpec, GemSpec
-from gradcast.signals.registry import (
-    DistilSpec,
-    ForwardOnlySpec,
-    NoiseSpec,
-    NoSignalSpec,
-    PredictedSpec,
-    PseudoLabelsSpec,
-)
-from gradcast.specs.spec import Spec
-from gradcast.specs.text import dump, load, parse, presets
+from gradcast.learners.dcl import DclSpec
+from gradcast.learners.finetune import FinetuneSpec
+from gradcast.learners.gem import GemSpec
+from gradcast.signals.distil import DistilSpec
+from gradcast.signals.forward_only import ForwardOnlySpec
+from gradcast.signals.meta_gradient import MetaGradientSpec
+from gradcast.signals.noise import NoiseSpec
+from gradcast.signals.predicted import PredictedSpec
+from gradcast.signals.pseudo_labels import PseudoLabelsSpec
+from gradcast.signals.tables import SignalTable
+from gradcast.specs.spec import Setting, Spec
+from gradcast.specs.text import dump, load, override, parse, presets
+from gradcast.training.schedule_tables import ConstantSpec, PlateauSpec, StepsSpec
 
 BEST = [name for name in presets() if name.endswith("-best")]
 ACL = [name for name in presets() if name.startswith("acl-")]
 IMAGES = [name for name in presets() if name.startswith("icifar100") and name not in BEST]
-FEW_LABELS = [name for name in presets() if load(name).rows[0].setting.semi is not None]
+FEW_LABELS = [name for name in presets() if load(name).rows[0].setting.one_task is not None]
+
+
+def only(setting: Setting) -> SignalTable:
+    """Its signal."""
+    (signal,) = setting.signal
+    return signal
 
 
 @pytest.mark.parametrize("name", IMAGES)
 def test_image_presets_have_the_controls_that_explain_the_method(name: str) -> None:
     base, predicted, matched, forward_only, frozen = (row.setting for row in load(name).rows)
-    assert isinstance(base.signal, NoSignalSpec)
-    assert (predicted.pool.scale, matched.pool.scale) == ("reference", "labelled")
+    assert base.signals == []
+    assert (predicted.pool[0].scale, matched.pool[0].scale) == ("reference", "labelled")
     assert matched.model_copy(update={"pool": predicted.pool}) == predicted
-    frozen_h = predicted.signal.model_copy(update={"directions": "frozen"})
-    assert forward_only == predicted.model_copy(update={"signal": ForwardOnlySpec(name="forward-only")})
-    assert frozen == predicted.model_copy(update={"signal": frozen_h})
+    frozen_h = only(predicted).model_copy(update={"directions": "frozen"})
+    assert forward_only == predicted.model_copy(update={"signal": [ForwardOnlySpec(name="forward-only")]})
+    assert frozen == predicted.model_copy(update={"signal": [frozen_h]})
 
 
 @pytest.mark.parametrize("name", sorted(presets().keys() - {*IMAGES, *BEST, *ACL, *FEW_LABELS}))
@@ -41,16 +49,17 @@ def test_presets_compare_base_predicted_and_random(name: str) -> None:
     spec = load(name)
     assert spec.name == name
     base, predicted, random = spec.rows
-    assert isinstance(base.setting.signal, NoSignalSpec)
-    assert isinstance(predicted.setting.signal, PredictedSpec)
-    assert random.setting.signal == NoiseSpec(name="noise", alpha=predicted.setting.signal.alpha, scaled=True)
+    assert base.setting.signals == []
+    h = only(predicted.setting)
+    assert isinstance(h, PredictedSpec)
+    assert only(random.setting) == NoiseSpec(name="noise", alpha=h.alpha, scaled=True)
     assert base.setting.learner == predicted.setting.learner == random.setting.learner
 
 
 @pytest.mark.parametrize("name", BEST)
 def test_from_base_to_best_one_thing_changes_at_a_time(name: str) -> None:
     base, averaged, best = (row.setting for row in load(name).rows)
-    assert isinstance(base.signal, NoSignalSpec)
+    assert base.signals == []
     assert base.evaluation.average == 1 < averaged.evaluation.average
     assert averaged.model_copy(update={"evaluation": base.evaluation}) == base
     assert best.model_copy(update={"signal": base.signal}) == averaged
@@ -70,7 +79,7 @@ def test_a_default_that_goes_without_saying_is_said_where_the_first_row_has_anot
     spec = load(
         "digits", ["signal.momentum=0.9", "row.base.signal.name=predicted", "row.predicted.signal.momentum=0.0"]
     )
-    momenta = [getattr(row.setting.signal, "momentum", None) for row in spec.rows]
+    momenta = [getattr(only(row.setting), "momentum", None) for row in spec.rows]
     assert momenta == [0.9, 0.0, None]
     again = parse(tomllib.loads(dump(spec)))
     assert again == spec
@@ -80,9 +89,10 @@ def test_published_constants() -> None:
     r, p = load("mnist-r").rows[1].setting, load("mnist-p").rows[1].setting
     for setting, margin, scale in ((r, 0.7, 0.3), (p, 0.5, 0.5)):
         assert isinstance(setting.learner, GemSpec)
-        assert isinstance(setting.signal, PredictedSpec)
+        signal = only(setting)
+        assert isinstance(signal, PredictedSpec)
         assert (setting.learner.lr, setting.learner.memory, setting.learner.margin) == (0.1, 256, margin)
-        assert (setting.signal.alpha, setting.signal.loss_scale, setting.signal.hidden) == (0.001, scale, [64, 16])
+        assert (signal.alpha, signal.loss_scale, signal.hidden) == (0.001, scale, [64, 16])
         assert (setting.policy.p, setting.policy.start, setting.policy.batch) == (0.15, 0, 4)
         assert (setting.stream.tasks, setting.stream.samples, setting.stream.batch) == (20, 1000, 10)
 
@@ -101,22 +111,22 @@ def test_signals_that_cannot_work_are_explained(settings: list[str], message: st
 
 
 def test_another_signal_keeps_nothing_but_the_length() -> None:
-    best = load("icifar100-resnet-gem-best", ["signal.weight=0.7", "signal.name=distil"]).rows[-1].setting.signal
+    best = only(load("icifar100-resnet-gem-best", ["signal.weight=0.7", "signal.name=distil"]).rows[-1].setting)
     assert best == DistilSpec(name="distil")
-    predicted, random = (row.setting.signal for row in load("digits", ["signal.alpha=0.5"]).rows[1:])
+    predicted, random = (only(row.setting) for row in load("digits", ["signal.alpha=0.5"]).rows[1:])
     assert isinstance(predicted, PredictedSpec)
     assert isinstance(random, NoiseSpec)
     assert (predicted.alpha, random.alpha, random.scaled) == (0.5, 0.5, True)
-    labels = load("digits", ["signal.name=one-hot"]).rows[1].setting.signal
+    labels = only(load("digits", ["signal.name=one-hot"]).rows[1].setting)
     assert labels == PseudoLabelsSpec(name="one-hot", alpha=0.001)
-    same = load("digits", ["signal.loss_scale=7.0", "signal.name=predicted"]).rows[1].setting.signal
+    same = only(load("digits", ["signal.loss_scale=7.0", "signal.name=predicted"]).rows[1].setting)
     assert isinstance(same, PredictedSpec)
     assert same.loss_scale == 7
 
 
 def test_settings_reach_all_rows_or_one() -> None:
     spec = load("digits", ["stream.tasks=3", "signal.alpha=0.5", "row.random.signal.alpha=0.25", "seeds=[1, 2]"])
-    alphas = [getattr(row.setting.signal, "alpha", None) for row in spec.rows]
+    alphas = [getattr(only(row.setting), "alpha", None) for row in spec.rows]
     assert alphas == [None, 0.5, 0.25]
     assert {row.setting.stream.tasks for row in spec.rows} == {3}
     assert spec.seeds == [1, 2]
@@ -207,7 +217,7 @@ VALUES = st.recursive(
     SCALARS, lambda v: st.lists(v, max_size=3) | st.dictionaries(st.text(max_size=5), v, max_size=3), max_leaves=8
 )
 KEYS = st.sampled_from(
-    ["name", "title", "seeds", "dtype", "row", "stream", "model", "learner", "signal", "policy", "pool"]
+    ["name", "title", "seeds", "dtype", "row", "stream", "model", "learner", "signal", "policy", "pool", "schedule"]
 )
 
 INNER = st.sampled_from(
@@ -224,7 +234,7 @@ def test_anything_parses_or_is_explained(raw: dict[str, object]) -> None:
 
 def test_a_path_that_looks_like_a_number_is_a_path() -> None:
     setting = load("digits", ["pool.name=folder", "pool.path=2017"]).rows[1].setting
-    assert getattr(setting.pool, "path", None) == "2017"
+    assert getattr(setting.pool[0], "path", None) == "2017"
 
 
 def test_tau_per_sample_knows_the_labelled_ratio() -> None:
@@ -252,3 +262,124 @@ def test_toml_text_is_parsed_as_its_tables_are() -> None:
 def test_mistakes_in_toml_text_are_explained(text: str, message: str) -> None:
     with pytest.raises(GradcastError, match=message):
         parse(text)
+
+
+TWO = 'signal = [{ name = "meta-gradient", mix_up = 1.0 }, { name = "noise", pool = "grey" }]'
+POOLS = 'pool = [{ name = "patches", count = 30 }, { name = "grey", augment = ["flip"] }]'
+LISTED = """
+name = "x"
+[[signal]]
+name = "meta-gradient"
+mix_up = 1.0
+[[signal]]
+name = "noise"
+pool = "grey"
+[[pool]]
+name = "patches"
+count = 30
+[[pool]]
+name = "grey"
+augment = ["flip"]
+"""
+
+
+def test_several_signals_and_pools_are_lists_of_tables() -> None:
+    listed = parse(LISTED)
+    inline = parse(f'name = "x"\n{TWO}\n{POOLS}\n')
+    given = load("digits", [TWO, POOLS])
+    assert listed == inline
+    for setting in (listed.rows[0].setting, given.rows[1].setting):
+        assert [signal.name for signal in setting.signals] == ["meta-gradient", "noise"]
+        assert setting.signals[0] == MetaGradientSpec(name="meta-gradient", mix_up=1.0)
+        assert [pool.name for pool in setting.pool] == ["patches", "grey"]
+        assert [setting.pool_of(signal) for signal in setting.signals] == [0, 1]
+
+
+SEVERAL = {
+    "in all rows": ("", "", ""),
+    "in one row": ("signal.name = 'none'", "", TWO + "\n" + POOLS),
+    "in the first alone": (TWO + "\n" + POOLS, "signal.name = 'none'", "pool.name = 'pixels'\nsignal.name = 'soft'"),
+    "others in each": (TWO + "\n" + POOLS, 'signal = [{ name = "soft" }, { name = "noise" }]', "signal.name = 'noise'"),
+    "single and none": ("signal.name = 'noise'", "signal.name = 'none'", 'signal = [{ name = "soft" }]'),
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_several_signals_round_trip_through_text(name: str) -> None:
+    common = LISTED if name == "in all rows" else 'name = "x"\n'
+    text = common + "".join(f'\n[[row]]\nname = "r{n}"\n{own}\n' for n, own in enumerate(SEVERAL[name]))
+    spec = parse(text)
+    assert len(spec.rows) == 3
+    assert parse(dump(spec)) == spec
+
+
+def test_keys_for_several_reach_all_that_know_them() -> None:
+    spec = load("digits", [TWO, POOLS, "row.random.signal.name=noise", "signal.alpha=0.5", "pool.count=7"])
+    several, single = spec.rows[1].setting, spec.rows[2].setting
+    assert [getattr(signal, "alpha", None) for signal in several.signals] == [None, 0.5]
+    assert [getattr(signal, "mix_up", None) for signal in several.signals] == [1.0, None]
+    assert [signal.name for signal in single.signals] == ["noise"]
+    assert [getattr(pool, "count", None) for pool in several.pool] == [7, 7]
+    one = load("digits-100", ["row.mg-predicted.signal.alpha=0.5", "row.mg-random.signal.name=soft"])
+    rows = {row.name: row.setting for row in one.rows}
+    assert getattr(rows["mg-predicted"].signals[1], "alpha", None) == 0.5
+    assert [signal.name for signal in rows["mg-random"].signals] == ["soft"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            [TWO, "signal.mixup=1.0"],
+            r"unknown key 'signal.mixup' \(signal 'meta-gradient'\); did you mean 'signal.mix_up'\?",
+        ),
+        (['signal=[{name = "nois"}, {name = "soft"}]'], r"signal.name = 'nois' is unknown; did you mean 'noise'\?"),
+        (['signal=[{name = "noise", alpha = -1.0}, {name = "soft"}]'], "signal.alpha = -1.0 is not valid"),
+        (["signal=[]"], "'signal' must be a table"),
+        (["signal=[3]"], "'signal' must be a table"),
+        (["pool=[]"], "'pool' must be a table"),
+        (["stream=[{tasks = 3}]"], "'stream' must be a table"),
+        (["learner=[{name = 'gem'}, {name = 'er'}]"], "'learner' must be a table"),
+        (['pool=[{name = "folder"}, {name = "grey"}]'], "pool.path is missing"),
+        (['signal=[{name = "noise"}, {}]'], "signal"),
+        ([TWO], "signal.pool = 'grey' is none of the row's pools"),
+    ],
+)
+def test_mistakes_in_lists_are_explained(settings: list[str], message: str) -> None:
+    with pytest.raises(GradcastError, match=message) as caught:
+        load("digits", settings)
+    assert "\n" not in str(caught.value)
+
+
+def test_places_of_several_pools_are_looked_at_too(tmp_path: Path) -> None:
+    path = tmp_path / "x.toml"
+    path.write_text('pool = [{ name = "grey" }, { name = "folder", path = "../secret" }]')
+    with pytest.raises(GradcastError, match=r"pool\.path = '\.\./secret' .*climbs out of its folder"):
+        load(str(path))
+
+
+def test_another_schedule_keeps_nothing() -> None:
+    steps = load("acl-digits", ["schedule.name=steps", "learner.name=finetune"]).rows[0].setting.schedule
+    assert steps == StepsSpec(name="steps")
+    with pytest.raises(GradcastError, match=r"row 'mean-teacher': unknown key 'schedule.ramp' \(schedule 'plateau'\)"):
+        load("digits-100", ["schedule.name=plateau"])  # what a row says itself stays
+    plateau = load("svhn-1000", ["schedule.name=plateau", "row.mean-teacher.schedule.name=plateau"]).rows[0].setting
+    assert plateau.plateau == PlateauSpec()
+    constant = load("svhn-1000", ["schedule.name=constant", "row.mean-teacher.schedule.name=constant"]).rows[0].setting
+    assert (constant.schedule, "schedule" in constant.model_dump()) == (ConstantSpec(), False)
+    same = load("digits-100", ["schedule.name=steps"]).rows[0].setting
+    assert same == load("digits-100").rows[0].setting
+
+
+def test_the_form_before_is_an_unknown_key() -> None:
+    for change in ("semi.steps=20", "semi.labels=100"):
+        with pytest.raises(GradcastError, match=r"unknown key 'semi\.\w+'"):
+            load("digits-100", [change])
+    for learner in ("mg", "mean-teacher"):
+        with pytest.raises(GradcastError, match=f"learner.name = '{learner}' is unknown"):
+            load("digits-100", [f"learner.name={learner}"])
+
+
+def test_a_pool_of_the_caller_takes_the_place_of_all() -> None:
+    spec = override(load("digits", [TWO.replace(', pool = "grey"', ""), POOLS]), {"pool": {"name": "python"}})
+    assert [[pool.name for pool in row.setting.pool] for row in spec.rows] == [["python"]] * 3

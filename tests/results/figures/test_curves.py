@@ -2,11 +2,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from gradcast.semi.history import HISTORY
 from PIL import Image
 
 from gradcast.results.figures.curves import Curve, courses, signal_courses, stream_curves
 from gradcast.results.figures.style import save_png
+from gradcast.results.history import HISTORY
 from tests.trained_runs import few_labels, finished
 
 
@@ -70,9 +70,9 @@ def test_few_labels_have_a_panel_for_all_that_tests_tell() -> None:
     assert figure is not None
     titles = [axis.get_title(loc="left") for axis in figure.axes]
     assert titles == [
-        HISTORY[name] for name in ("test_error", "loss", "pseudo_accuracy", "signal_loss", "label_movement")
+        HISTORY[name] for name in ("test_error", "loss", "pseudo_accuracy", "signal_loss", "label_movement", "cosine")
     ]
-    assert [len(axis.get_lines()) for axis in figure.axes] == [4, 4, 3, 2, 1]
+    assert [len(axis.get_lines()) for axis in figure.axes] == [4, 4, 3, 2, 1, 1]
 
 
 def test_a_dashed_curve_has_no_band_and_no_other_name() -> None:

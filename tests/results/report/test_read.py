@@ -97,7 +97,7 @@ def test_accuracies_stand_without_the_steps_of_one_seed(tmp_path: Path, content:
 
 
 def test_the_best_error_of_few_labels_does_not(tmp_path: Path) -> None:
-    spec = load("digits-100", ["seeds=[0]", "semi.steps=4", "semi.milestones=[]", "semi.test_every=2"])
+    spec = load("digits-100", ["seeds=[0]", "schedule.steps=4", "schedule.milestones=[]", "schedule.test_every=2"])
     directory, _ = train(spec.model_copy(update={"rows": spec.rows[:1]}), out=tmp_path, device="cpu")
     (directory.seed("supervised", 0) / "metrics.jsonl").write_text("{")
     (sentence,) = read_run(directory.path).damage

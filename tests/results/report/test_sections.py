@@ -85,7 +85,7 @@ def test_few_labels_have_curves_over_steps_and_nothing_of_streams(tmp_path: Path
     assert [section.name for section in content] == names
     drawn = pictures(content)
     told = {"curve-test-error", "curve-loss", "curve-pseudo-accuracy", "curve-signal-loss", "curve-label-movement"}
-    assert drawn.keys() == {"paired-differences", *told}
+    assert drawn.keys() == {"paired-differences", "curve-cosine", *told}
     (axis,) = drawn["curve-test-error"].figure.axes
     assert [line.get_xdata().tolist() for line in axis.get_lines()] == [[5, 10, 15, 20]] * 4
     last = [100 * (1 - own.over_seeds("acc").mean) for own in run.results]
