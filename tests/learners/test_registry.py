@@ -29,8 +29,8 @@ from tests.training.scene import scheduled, shared
     ],
 )
 def test_learners_by_name(name: str, kind: type) -> None:
-    setting = load("digits", ["stream.tasks=3", f"learner.name={name}"]).rows[0].setting
-    setting = scheduled(name) if name == "hat" else setting
+    digits = ["stream.tasks=3", f"learner.name={name}"]
+    setting = scheduled(name) if name == "hat" else load("digits", digits).rows[0].setting
     trainer = shared().loop(setting, [0, 1]).trainer
     assert isinstance(trainer, StepTrainer)
     found = trainer.update.learner

@@ -63,7 +63,7 @@ def test_one_constraint_needs_less_than_one_a_task() -> None:
     assert recalled_images(agem_row, 0) == (0, 0)
     assert recalled_images(agem_row, 2) == (130, 1)
     assert recalled_images(agem_row, 19) == (256, 1)
-    assert recalled_images(gem_row, 19) == (19 * 256, 19)
+    assert recalled_images(gem_row, 19) == (19 * 128, 19)
     assert recalled_images(er_row, 19) == (10, 0)
 
 

@@ -1,4 +1,4 @@
-"""What hands a file's choices to our code; whole files are replayed in test_verify_acl.py."""
+"""What hands a file's choices to our code; whole files are replayed in test_acl_replay.py."""
 
 from pathlib import Path
 
@@ -61,5 +61,5 @@ def test_batches_and_pool_batches_are_the_recorded_ones(golden: Path) -> None:
     with pytest.raises(Departed):
         data.epoch(1, 3)
     draws = RecordedDraws(trace)
-    drawn = [draws.next(0) for _ in range(6)]
+    drawn = [draws.next(0, trace.config.start) for _ in range(6)]
     assert [each[0].images if each else 0 for each in drawn] == [0, 5, 5, 5, 2, 0]
