@@ -15,13 +15,13 @@ from tests.trained_runs import small
 def test_rows_share_what_is_the_same_and_only_that() -> None:
     shared = PreparedRun(Place(CPU, torch.float32), Shelf(Path("data"), Cache(Path("cache")), untracked))
     base, predicted, random = (row.setting for row in small("row.random.pool.ratio=0.5").rows)
-    assert shared.stream(base)[0] is shared.stream(predicted)[0]
-    assert shared.pool(base) is None
-    pool = shared.pool(predicted)
-    assert pool is shared.pool(predicted)
-    other = shared.pool(random)
-    assert pool is not None
-    assert other is not None
+    assert shared.stream(base) is shared.stream(predicted)
+    data = shared.data(base, [0, 1])
+    assert data.stream is shared.stream(base)
+    assert shared.tests(base, data) is shared.tests(predicted, shared.data(predicted, [2]))
+    assert shared.pools(base) == []
+    (pool,), (other,) = shared.pools(predicted), shared.pools(random)
+    assert pool is shared.pools(predicted)[0]
     assert len(other) == len(pool) // 2
     assert set(shared.content(base)) == {"source"}
     assert shared.content(predicted)["pool"] != shared.content(random)["pool"]
@@ -31,8 +31,7 @@ def test_rows_share_what_is_the_same_and_only_that() -> None:
 def test_a_pool_smaller_than_a_batch_is_refused() -> None:
     shared = PreparedRun(Place(CPU, torch.float32), Shelf(Path("data"), Cache(Path("cache")), untracked))
     enough, few = (small(f"policy.batch={batch}", "pool.count=5").rows[1].setting for batch in (5, 6))
-    pool = shared.pool(enough)
-    assert pool is not None
+    (pool,) = shared.pools(enough)
     assert len(pool) == 5
     with pytest.raises(GradcastError, match="'patches' has 5 images and a batch of them shall have 6; lower policy"):
-        shared.pool(few)
+        shared.pools(few)
