@@ -34,7 +34,13 @@ def finished() -> tuple[RunDirectory, list[RowResult]]:
 @cache
 def few_labels() -> tuple[RunDirectory, list[RowResult]]:
     """A finished run of one task with few labels, tested after steps 5, 10, 15 and 20, and its results."""
-    short = ["schedule.steps=20", "schedule.warm_up=2", "schedule.milestones=[15]", "schedule.ramp=2", "schedule.test_every=5"]
+    short = [
+        "schedule.steps=20",
+        "schedule.warm_up=2",
+        "schedule.milestones=[15]",
+        "schedule.ramp=2",
+        "schedule.test_every=5",
+    ]
     spec = load("digits-100", [*short, "seeds=[0, 1, 2]"])
     rows = [row for row in spec.rows if row.name in ("supervised", "mg", "soft", "mean-teacher")]
     return run(spec.model_copy(update={"rows": rows}), out=Path(mkdtemp()), device="cpu")

@@ -8,7 +8,13 @@ from gradcast.specs.spec import Spec
 from gradcast.specs.text import load
 from tests.cli.process import called, cli
 
-SHORT = ("schedule.steps=20", "schedule.warm_up=2", "schedule.milestones=[15]", "schedule.ramp=2", "schedule.test_every=5")
+SHORT = (
+    "schedule.steps=20",
+    "schedule.warm_up=2",
+    "schedule.milestones=[15]",
+    "schedule.ramp=2",
+    "schedule.test_every=5",
+)
 
 
 def short() -> list[str]:
@@ -53,7 +59,9 @@ def test_a_quick_look_has_another_name_and_the_same_course() -> None:
     assert [row.setting.schedule.steps for row in few.rows if row.setting.one_task] == [100] * 7
     assert isinstance(few, Spec)
     least = shortened(load("digits-100", ["schedule.steps=60", "schedule.milestones=[]"]))
-    assert [row.setting.schedule.steps for row in least.rows if row.setting.one_task] == [60] * 7  # never longer than it was
+    assert [row.setting.schedule.steps for row in least.rows if row.setting.one_task] == [
+        60
+    ] * 7  # never longer than it was
 
 
 def test_show_quick_other_steps_and_what_has_no_such_table(tmp_path: Path) -> None:
@@ -71,7 +79,9 @@ def test_show_quick_other_steps_and_what_has_no_such_table(tmp_path: Path) -> No
         twice = cli("ssl", "digits-100", "--steps", "40", "--set", own, cwd=tmp_path)
         sentence = f"{own.partition('=')[0]} is part of the course that --quick and --steps set; leave it or them out"
         assert (twice.returncode, sentence in twice.stderr) == (2, True)
-    fewer = called("ssl", "--quick", "--set", "stream.labels=50", "--set", "seeds=[5, 6]", "--show", cwd=tmp_path).stdout
+    fewer = called(
+        "ssl", "--quick", "--set", "stream.labels=50", "--set", "seeds=[5, 6]", "--show", cwd=tmp_path
+    ).stdout
     assert "labels = 50" in fewer
     assert "seeds = [5, 6]" in fewer
     neither = cli("ssl", "--show", "--json", cwd=tmp_path)

@@ -13,7 +13,13 @@ from gradcast.results.result import read as read_run
 from gradcast.runs.directory import RunDirectory
 from gradcast.specs.text import load as load_spec
 
-SHORT = ["schedule.steps=12", "schedule.warm_up=2", "schedule.milestones=[9]", "schedule.ramp=2", "schedule.test_every=4"]
+SHORT = [
+    "schedule.steps=12",
+    "schedule.warm_up=2",
+    "schedule.milestones=[9]",
+    "schedule.ramp=2",
+    "schedule.test_every=4",
+]
 
 
 def experiment() -> Experiment:

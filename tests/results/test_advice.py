@@ -38,7 +38,11 @@ def test_without_a_preset_the_settings_are_spelled_out_and_valid() -> None:
     row = told.partition("a row with ")[2].replace(", ", "\n")
     tables = "\n".join(["[policy]", "start = 50", "[[row]]", "[[row]]", row])
     setting = parse({"name": "own"} | tomllib.loads(tables)).rows[1].setting
-    assert ([own.name for own in setting.signals], setting.policy.batch, setting.policy.start) == (["contrastive"], 64, 50)
+    assert ([own.name for own in setting.signals], setting.policy.batch, setting.policy.start) == (
+        ["contrastive"],
+        64,
+        50,
+    )
 
 
 def test_an_mlp_is_not_promised_anything() -> None:

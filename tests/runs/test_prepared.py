@@ -8,6 +8,7 @@ from gradcast.data.load import Shelf, untracked
 from gradcast.devices import Place
 from gradcast.errors import GradcastError
 from gradcast.runs.prepared import PreparedRun
+from gradcast.specs.text import parse
 from tests.helpers import CPU
 from tests.trained_runs import small
 
@@ -26,6 +27,53 @@ def test_rows_share_what_is_the_same_and_only_that() -> None:
     assert set(shared.content(base)) == {"source"}
     assert shared.content(predicted)["pool"] != shared.content(random)["pool"]
     assert shared.content(predicted)["source"] == shared.content(base)["source"]
+
+
+def test_several_pools_are_told_apart() -> None:
+    shared = PreparedRun(Place(CPU, torch.float32), Shelf(Path("data"), Cache(Path("cache")), untracked))
+    grey, patches = '{name = "grey", count = 20}', '{name = "patches", count = 40}'
+    both = small(f"pool=[{grey}, {patches}]").rows[1].setting
+    alone = small(f"pool=[{patches}]").rows[1].setting
+    content = shared.content(both)
+    assert set(content) == {"source", "pool", "pool 1"}
+    assert content["pool 1"] == shared.content(alone)["pool"] != content["pool"]
+    assert shared.pools(both)[1] is shared.pools(alone)[0]
+    assert shared.pools(small(f"pool=[{grey}, {patches}]", "policy.p=0.0").rows[1].setting) == []
+
+
+METHODS = """
+import torch
+import gradcast
+
+class Still(gradcast.Learner):
+    "Does nothing."
+
+class Silent(gradcast.Signal):
+    "Adds nothing."
+    def gradient(self, model, unlabelled, task, *, statistics):
+        raise NotImplementedError
+"""
+
+
+def test_code_of_others_is_part_of_what_a_row_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "methods_of_a_test.py"
+    file.write_text(METHODS)
+    shared = PreparedRun(Place(CPU, torch.float32), Shelf(Path("data"), Cache(Path("cache")), untracked))
+    ours = '{name = "noise"}, {name = "python", path = "methods_of_a_test:Silent"}'
+    setting = (
+        parse(
+            'name = "x"\nstream.samples = 20\nlearner = {name = "python", path = "methods_of_a_test:Still"}\n'
+            f"signal = [{ours}]\n"
+        )
+        .rows[0]
+        .setting
+    )
+    before = shared.content(setting)
+    assert set(before) == {"source", "pool", "learner", "signal 1"}  # the package's own need no digest
+    file.write_text(METHODS + "# changed\n")
+    after = shared.content(setting)
+    assert {name for name in after if after[name] != before[name]} == {"learner", "signal 1"}
 
 
 def test_a_pool_smaller_than_a_batch_is_refused() -> None:

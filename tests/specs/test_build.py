@@ -47,7 +47,9 @@ def test_pools_of_every_transform_fit_the_stream(tmp_path: Path) -> None:
         for transform in TRANSFORMS:
             spec = FolderSpec(name="folder", path="photos", transform=transform, scale="reference")
             pool = build.pool(spec, stream, shelf, PLACE, data_seed=0)
-            images, truth = pool.images(0, [0, 1], np.array([[0, 4], [1, 2]]), [torch.Generator().manual_seed(r) for r in range(2)])
+            images, truth = pool.images(
+                0, [0, 1], np.array([[0, 4], [1, 2]]), [torch.Generator().manual_seed(r) for r in range(2)]
+            )
             assert (images.shape, truth) == ((2, 2, *shape), None)
             assert -2.2 <= images.min() < 0
 
