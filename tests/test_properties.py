@@ -21,6 +21,7 @@ from gradcast.errors import GradcastError
 from gradcast.results.measures import measure
 from gradcast.runs.directory import RunDirectory
 from gradcast.runs.recorder import Recorder
+from gradcast.specs.compatibility import contradiction
 from gradcast.specs.spec import CHOICES, Setting, Spec, StreamSpec
 from gradcast.specs.table import Table
 from gradcast.specs.text import TABLES, dump, parse
@@ -104,6 +105,7 @@ def specs(draw: st.DrawFn) -> Spec:
 @PLAIN
 @given(specs())
 def test_a_specification_is_read_back_as_it_was_written(spec: Spec) -> None:
+    assume(all(contradiction(row.setting) is None for row in spec.rows))  # others are refused when they are read
     text = dump(spec)
     assert parse(tomllib.loads(text)) == spec
     assert dump(parse(tomllib.loads(text))) == text

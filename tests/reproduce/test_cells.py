@@ -45,6 +45,13 @@ def test_a_name_says_what_decides_the_result() -> None:
     assert Cell(predicted).name != Cell(other.item("predicted").setting or predicted).name
 
 
+def test_the_name_of_several_signals_is_one_that_a_run_may_have() -> None:
+    (several,) = (row.setting for row in load("digits-100").rows if row.name == "mg-predicted")
+    spec = Cell(several).spec([0])
+    assert spec.name.startswith("digits-finetune-meta-gradient-predicted-")
+    assert spec.rows[0].setting == several
+
+
 def test_a_name_does_not_depend_on_the_order_of_keys() -> None:
     facts = setting("predicted").model_dump()
     assert digest(facts) == digest({table: facts[table] for table in reversed(facts)})

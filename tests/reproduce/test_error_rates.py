@@ -76,7 +76,7 @@ def test_the_published_table_has_three_datasets() -> None:
         for name in ("supervised", "mg", "mg-predicted", "mg-random"):
             assert own.item(f"{key}-{name}").setting == preset[name]
         assert own.item(f"{key}-mg-quoted").setting == preset["mg"]
-        assert getattr(preset["mg-predicted"].signal, "loss_scale", None) == scale
+        assert getattr(preset["mg-predicted"].signals[1], "loss_scale", None) == scale
     published = [(own.item(f"{key}-mg").published or {})["error"] for key in ("svhn", "cifar10", "cifar100")]
     assert published == [3.53, 7.82, 30.74]
 

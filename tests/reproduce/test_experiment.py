@@ -30,7 +30,7 @@ def test_rows_have_published_constants() -> None:
     }
     settings = {name: item.setting for name, item in rows.items()}
     found = {
-        name: (s.learner.name, s.policy.p, s.signal.alpha, s.signal.loss_scale, s.signal.hidden)  # type: ignore[union-attr]
+        name: (s.learner.name, s.policy.p, s.signal[0].alpha, s.signal[0].loss_scale, s.signal[0].hidden)  # type: ignore[union-attr]
         for name, s in settings.items()
     }
     assert found == {
@@ -50,7 +50,7 @@ def test_agem_has_its_usual_constants() -> None:
 
 def test_scaled_controls_have_the_length_of_the_predicted_rows() -> None:
     found = {item.name: item.setting for item in load("C").items if "pl-true" in item.name}
-    lengths = {name: setting.signal.alpha for name, setting in found.items()}  # type: ignore[union-attr]
+    lengths = {name: setting.signals[-1].alpha for name, setting in found.items()}  # type: ignore[union-attr]
     assert lengths == {
         "mnist-r-1-pl-true": 0.001,
         "mnist-r-p-pl-true": 0.001,
@@ -63,7 +63,7 @@ def test_a_row_is_the_common_setting_and_what_differs() -> None:
     gem, predicted = (experiment().item(name).setting for name in ("gem", "predicted"))
     assert gem is not None
     assert predicted is not None
-    assert (gem.signal.name, predicted.signal.name) == ("none", "predicted")
+    assert (gem.signals, [own.name for own in predicted.signals]) == ([], ["predicted"])
     assert gem.stream == predicted.stream
 
 
@@ -87,14 +87,14 @@ def test_rows_may_be_like_those_of_another_experiment() -> None:
     assert common is not None
     assert like is not None
     assert common.signal == like.signal
-    assert common.pool.name == "coco"
+    assert [pool.name for pool in common.pool] == ["coco"]
 
 
 def test_what_differs_from_a_row_elsewhere_counts() -> None:
     own, like = load("C").item("icifar-labelled").setting, load("E3").item("resnet-gem").setting
     assert own is not None
     assert like is not None
-    assert (own.signal.name, own.pool.name, own.stream.ratio) == ("true-labels", "held-out", 0.8)
+    assert (own.signal[0].name, own.pool[0].name, own.stream.ratio) == ("true-labels", "held-out", 0.8)
     assert (own.model, own.learner, own.policy) == (like.model, like.learner, like.policy)
 
 

@@ -8,6 +8,7 @@ from gradcast.data.load import Shelf, untracked
 from gradcast.devices import Place
 from gradcast.errors import GradcastError
 from gradcast.runs.prepared import PreparedRun
+from gradcast.specs.text import parse
 from tests.helpers import CPU
 from tests.trained_runs import small
 
@@ -15,24 +16,70 @@ from tests.trained_runs import small
 def test_rows_share_what_is_the_same_and_only_that() -> None:
     shared = PreparedRun(Place(CPU, torch.float32), Shelf(Path("data"), Cache(Path("cache")), untracked))
     base, predicted, random = (row.setting for row in small("row.random.pool.ratio=0.5").rows)
-    assert shared.stream(base)[0] is shared.stream(predicted)[0]
-    assert shared.pool(base) is None
-    pool = shared.pool(predicted)
-    assert pool is shared.pool(predicted)
-    other = shared.pool(random)
-    assert pool is not None
-    assert other is not None
+    assert shared.stream(base) is shared.stream(predicted)
+    data = shared.data(base, [0, 1])
+    assert data.stream is shared.stream(base)
+    assert shared.tests(base, data) is shared.tests(predicted, shared.data(predicted, [2]))
+    assert shared.pools(base) == []
+    (pool,), (other,) = shared.pools(predicted), shared.pools(random)
+    assert pool is shared.pools(predicted)[0]
     assert len(other) == len(pool) // 2
     assert set(shared.content(base)) == {"source"}
     assert shared.content(predicted)["pool"] != shared.content(random)["pool"]
     assert shared.content(predicted)["source"] == shared.content(base)["source"]
 
 
+def test_several_pools_are_told_apart() -> None:
+    shared = PreparedRun(Place(CPU, torch.float32), Shelf(Path("data"), Cache(Path("cache")), untracked))
+    grey, patches = '{name = "grey", count = 20}', '{name = "patches", count = 40}'
+    both = small(f"pool=[{grey}, {patches}]").rows[1].setting
+    alone = small(f"pool=[{patches}]").rows[1].setting
+    content = shared.content(both)
+    assert set(content) == {"source", "pool", "pool 1"}
+    assert content["pool 1"] == shared.content(alone)["pool"] != content["pool"]
+    assert shared.pools(both)[1] is shared.pools(alone)[0]
+    assert shared.pools(small(f"pool=[{grey}, {patches}]", "policy.p=0.0").rows[1].setting) == []
+
+
+METHODS = """
+import torch
+import gradcast
+
+class Still(gradcast.Learner):
+    "Does nothing."
+
+class Silent(gradcast.Signal):
+    "Adds nothing."
+    def gradient(self, model, unlabelled, task, *, statistics):
+        raise NotImplementedError
+"""
+
+
+def test_code_of_others_is_part_of_what_a_row_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "methods_of_a_test.py"
+    file.write_text(METHODS)
+    shared = PreparedRun(Place(CPU, torch.float32), Shelf(Path("data"), Cache(Path("cache")), untracked))
+    ours = '{name = "noise"}, {name = "python", path = "methods_of_a_test:Silent"}'
+    setting = (
+        parse(
+            'name = "x"\nstream.samples = 20\nlearner = {name = "python", path = "methods_of_a_test:Still"}\n'
+            f"signal = [{ours}]\n"
+        )
+        .rows[0]
+        .setting
+    )
+    before = shared.content(setting)
+    assert set(before) == {"source", "pool", "learner", "signal 1"}  # the package's own need no digest
+    file.write_text(METHODS + "# changed\n")
+    after = shared.content(setting)
+    assert {name for name in after if after[name] != before[name]} == {"learner", "signal 1"}
+
+
 def test_a_pool_smaller_than_a_batch_is_refused() -> None:
     shared = PreparedRun(Place(CPU, torch.float32), Shelf(Path("data"), Cache(Path("cache")), untracked))
     enough, few = (small(f"policy.batch={batch}", "pool.count=5").rows[1].setting for batch in (5, 6))
-    pool = shared.pool(enough)
-    assert pool is not None
+    (pool,) = shared.pools(enough)
     assert len(pool) == 5
     with pytest.raises(GradcastError, match="'patches' has 5 images and a batch of them shall have 6; lower policy"):
-        shared.pool(few)
+        shared.pools(few)

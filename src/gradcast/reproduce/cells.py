@@ -33,7 +33,7 @@ class Cell:
         facts = self.setting.model_dump()
         if not self.setting.signals:
             facts = {table: facts[table] for table in facts if table not in ("policy", "pool")}
-        signals = "+".join(signal.name for signal in self.setting.signal)
+        signals = "-".join(signal.name for signal in self.setting.signal)
         kind = f"{self.setting.stream.source}-{self.setting.learner.name}-{signals}"
         return f"{kind}-{digest([facts, self.dtype])}"
 

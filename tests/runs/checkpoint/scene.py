@@ -12,6 +12,7 @@ from gradcast.core import Metrics
 from gradcast.data.cache import Cache
 from gradcast.data.load import Shelf, untracked
 from gradcast.devices import Place
+from gradcast.learners.registry import LEARNERS
 from gradcast.runs.checkpoint.keeper import Safety
 from gradcast.runs.checkpoint.stop import Stop
 from gradcast.runs.directory import RunDirectory
@@ -71,9 +72,12 @@ def tiny(*settings: str, seeds: tuple[int, ...] = (3, 5)) -> Spec:
     """A specification of one row."""
     named = {setting.split(".")[0] for setting in settings if setting.startswith(("model.name=", "pool.name="))}
     common = [setting for setting in TINY if setting.split(".")[0] not in named]
-    memory = [] if "learner.name=finetune" in settings else ["learner.memory=12"]
+    learner = next((own.partition("=")[2] for own in settings if own.startswith("learner.name=")), "gem")
+    memory = ["learner.memory=12"] if "memory" in LEARNERS[learner].table.model_fields else []
+    if any(setting.startswith("schedule.") for setting in settings):
+        common = [setting for setting in common if not setting.startswith("stream.epochs")]
     content: dict[str, Any] = {"name": "tiny", "seeds": list(seeds)}
-    for setting in (*common, *memory, *settings):
+    for setting in (*common, f"learner.name={learner}", *memory, *settings):
         content = assign(content, setting)
     return parse(content)
 
@@ -105,7 +109,7 @@ class Scene:
     def with_cuts(self, spec: Spec, place: str, chance: random.Random) -> dict[str, bytes]:
         """The same, cut off twice at random, with checkpoints every few steps."""
         safety, setting = Safety(0, chance.randint(1, 4)), spec.rows[0].setting
-        half = self.shared.stream(setting)[0].length(setting.stream.batch, setting.stream.epochs) // 2
+        half = self.shared.loop(setting, spec.seeds).extent.batches[0] // 2
         for _ in range(2):
             assert self.train(spec, place, safety, chance.randint(1, half - 1)) is None
         done = self.train(spec, place, safety)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from gradcast.errors import GradcastError, Stopped
-from gradcast.learners.registry import FEW_LABELS, LEARNERS, SCHEDULED
+from gradcast.learners.registry import LEARNERS
 from gradcast.runs.checkpoint import file, keeper
 from gradcast.runs.checkpoint.keeper import Safety
 from gradcast.runs.checkpoint.stop import Stop
@@ -18,6 +18,17 @@ from tests.helpers import signal_and_pool
 from tests.runs.checkpoint.scene import ROW, STEPS, Scene, tiny
 
 EVERY_TWO = Safety(0, 2)
+STEPS_OF_A_TASK = (
+    "stream.samples=200",
+    "stream.labels=20",
+    "pool.name=unlabelled",
+    "schedule.name=steps",
+    "schedule.steps=8",
+    "schedule.warm_up=2",
+    "schedule.milestones=[6]",
+    "schedule.ramp=3",
+    "schedule.test_every=2",
+)
 VARIANTS = {
     "sequential update": ("signal.name=predicted", "policy.update=sequential"),
     "unprojected, guarded": ("signal.name=contrastive", "policy.project=false", "policy.guard=true"),
@@ -58,6 +69,15 @@ VARIANTS = {
     "float64": ("dtype=float64", "learner.name=dcl"),
     "mixtures": ("signal.name=meta-gradient", "signal.mix_up=0.5"),
     "protected teacher": ("signal.name=one-hot", "signal.protected=true", "learner.name=dcl"),
+    "several signals of several pools": (
+        'signal=[{name = "meta-gradient", mix_up = 0.5}, {name = "noise", pool = "grey"}, {name = "soft"}]',
+        'pool=[{name = "patches", count = 30, augment = ["flip"]}, {name = "grey", count = 20}]',
+    ),
+    "momentum in a single pass": ("signal.name=predicted", "learner.momentum=0.9", "learner.decay=0.01"),
+    "steps with few labels": (*STEPS_OF_A_TASK, "signal.name=meta-gradient", "signal.mix_up=0.5", "policy.p=1.0"),
+    "a teacher's steps": (*STEPS_OF_A_TASK, "signal.name=mean-teacher", "learner.momentum=0.9", "policy.p=1.0"),
+    "many epochs": ("schedule.epochs=4", "schedule.validation=0.2", "signal.name=predicted", "learner.momentum=0.9"),
+    "averaged weights over many epochs": ("schedule.epochs=4", "schedule.validation=0.2", "evaluation.average=3"),
     "all classes seen": ("signal.name=soft", "signal.outputs=seen", "model.heads=masked", "model.hidden=[8]"),
 }
 
@@ -71,8 +91,11 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     torch.set_num_threads(threads)
 
 
-@pytest.mark.parametrize("signal_name", SIGNALS)
-@pytest.mark.parametrize("learner", [name for name in LEARNERS if name not in (*SCHEDULED, *FEW_LABELS)])
+PLAIN = sorted(name for name in LEARNERS.own - {"python"} if "own-network" not in LEARNERS[name].traits)
+
+
+@pytest.mark.parametrize("signal_name", sorted(SIGNALS.own - {"python"}))
+@pytest.mark.parametrize("learner", PLAIN)
 def test_a_run_that_was_cut_off_ends_at_the_same_bytes(scene: Scene, learner: str, signal_name: str) -> None:
     spec = tiny(f"learner.name={learner}", *signal_and_pool(signal_name))
     whole = scene.train(spec, "whole")
