@@ -7,6 +7,7 @@ from torch import nn
 
 from gradcast.errors import GradcastError
 from gradcast.networks import python_network as own
+from gradcast.specs.imported import source_file
 
 SOURCE = """
 import torch
@@ -87,5 +88,5 @@ def test_unknown_arguments_are_named(here: Path) -> None:
 
 
 def test_the_source_is_found_so_that_an_edit_is_noticed(here: Path) -> None:
-    assert own.source("somebodys_networks:Net") == here
-    assert own.source("math:sqrt") is None
+    assert source_file("somebodys_networks:Net", "model.path") == here
+    assert source_file("math:sqrt", "model.path") is None

@@ -237,7 +237,7 @@ def test_incomplete_files_are_explained(tmp_path: Path, good: dict[str, np.ndarr
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"model": "ewc"}, "wrong at 'model'"),
+        ({"model": "lwf"}, "wrong at 'model'"),
         ({"network": "transformer"}, "not one that can be replayed"),
         ({"tasks": 0}, "wrong at 'tasks'"),
         ({"classes_per_task": 2}, "does not fit together"),
