@@ -11,9 +11,9 @@ from gradcast.verify.acl_trace import (
     AclConfig,
     AclTrace,
     Departed,
+    RecordedData,
     RecordedDraws,
     RecordedJudgeDraws,
-    RecordedData,
     RecordedNetworks,
 )
 from tests.helpers import CPU

@@ -41,7 +41,10 @@ def test_many_images_are_thinned_out_over_all_classes(monkeypatch: pytest.Monkey
     loop = acl_loop()
     loop.trainer.begin(TaskOf(0))
     assert isinstance(loop.trainer, Acl)
-    every, count = module._features(loop.trainer.model, loop.trainer.weights_for(0), loop.data, 0), int(loop.data.test(0).counts[0])
+    every, count = (
+        module._features(loop.trainer.model, loop.trainer.weights_for(0), loop.data, 0),
+        int(loop.data.test(0).counts[0]),
+    )
     monkeypatch.setattr(module, "IMAGES", 5)
     few = module._features(loop.trainer.model, loop.trainer.weights_for(0), loop.data, 0)
     assert few.shape == (2, 5, LATENT)
