@@ -47,7 +47,8 @@ WORDS = """
     hat: learner.name=hat learner.steepest=20; memory: learner.memory=12; tiny: learner.lr=0.001; fast: learner.lr=1.0
     sgd: learner.updates=2 learner.momentum=0.9; restart: stream.tasks=1 schedule.epochs=7 schedule.above_chance=0.6
     small-ssl: schedule.steps=40 schedule.warm_up=4 schedule.ramp=8 schedule.milestones=[24,32] schedule.test_every=20
-    hidden: model.hidden=[32]; mg: signal.name=meta-gradient signal.mix_up=1.0; plain-sgd: learner.momentum=0.0 learner.decay=0.0
+    hidden: model.hidden=[32]; mg: signal.name=meta-gradient signal.mix_up=1.0
+    plain-sgd: learner.momentum=0.0 learner.decay=0.0
     pairs: stream.batch=32 policy.batch=32; two-steps: schedule.steps=2 schedule.test_every=2 schedule.milestones=[]"""
 
 # Family: command, preset, what all its runs set, and the runs. A run is the words and settings that it adds, which also
