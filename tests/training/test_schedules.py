@@ -14,7 +14,7 @@ from gradcast.data.catalogue import CATALOGUE
 from gradcast.data.images import Images, Source
 from gradcast.data.load import Shelf, untracked
 from gradcast.devices import Place
-from gradcast.errors import Diverged
+from gradcast.errors import Diverged, GradcastError
 from gradcast.gradients.sgd import Sgd
 from gradcast.runs.checkpoint.keeper import Safety
 from gradcast.runs.prepared import PreparedRun
@@ -25,6 +25,7 @@ from gradcast.signals.noise import Noise
 from gradcast.signals.predicted import Predicted, PredictedSpec
 from gradcast.signals.pseudo_labels import PseudoLabels
 from gradcast.specs import build
+from gradcast.specs.compatibility import check
 from gradcast.specs.spec import Setting
 from gradcast.specs.text import load, parse
 from gradcast.streams.own_images import OwnImages
@@ -372,3 +373,34 @@ def test_turns_of_a_constant_rate_and_of_steps() -> None:
     assert [list(each) for each in told] == [["test_accuracy"], [], ["test_accuracy"], []]
     assert asked == [0, 0]
     assert (steps.steps(1), steps.epoch(1), steps.every) == (5, 5, 2)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (["stream.labels=1290"], "class "),
+        (["stream.labels=5"], "5 labels leave some of the 10 classes without any"),
+        (["stream.labels=2000"], "2000 labels are asked for and task 0 has 1297 training images"),
+        (["policy.batch=1"], "policy.batch leads to a pass of a single image, which BatchNorm cannot normalise"),
+    ],
+)
+def test_what_does_not_fit_the_images_is_said(changes: list[str], sentence: str) -> None:
+    own = few_labels("mg", *changes)
+    with pytest.raises(GradcastError) as caught:
+        check(own, build.stream(own.stream, SHELF))
+    assert str(caught.value).startswith(sentence)
+
+
+def test_batches_may_differ_and_must_be_filled() -> None:
+    with pytest.raises(GradcastError, match=r"'unlabelled' has 1197 images and a batch of them shall have 1200; lower"):
+        made("mg", "policy.batch=1200")
+    made("supervised", "policy.batch=1200")
+    assert bool(one_step(made("mg", "policy.batch=32"))["finite"].all())
+    assert bool(one_step(made("mg", "policy.batch=100"))["finite"].all())
+
+
+def test_batches_are_full() -> None:
+    """A pass through the 1,297 digits in batches of 16 would end in a single image; walks have no end."""
+    fine = few_labels("mg", "stream.batch=16", "policy.batch=16")
+    check(fine, build.stream(fine.stream, SHELF))
+    check(few_labels("supervised", "policy.batch=1"), build.stream(fine.stream, SHELF))

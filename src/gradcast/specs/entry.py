@@ -51,14 +51,17 @@ class Registry(Mapping[str, Entry]):
         for entry in own:
             self._add(entry)
         self.own = frozenset(self.entries)
-        for entry in third_parties(kind, Entry, self.own).values():
-            self._add(entry)
+        for name, entry in third_parties(kind, Entry, self.own).items():
+            try:
+                self._add(entry)
+            except ValueError as error:
+                warnings.warn(f"the {kind} {name!r} is left out ({error})", stacklevel=2)
 
     def _add(self, entry: Entry) -> None:
-        for name in entry.names:
-            if name in self.entries:
-                raise ValueError(f"there are two {self.kind}s called {name!r}")
-            self.entries[name] = entry
+        known = next((name for name in entry.names if name in self.entries), None)
+        if known is not None:
+            raise ValueError(f"there are two {self.kind}s called {known!r}")
+        self.entries |= dict.fromkeys(entry.names, entry)
 
     def __getitem__(self, name: str) -> Entry:
         return self.entries[name]
