@@ -37,18 +37,21 @@ from gradcast.gradients.gradient import Gradient, PastGradients
 from gradcast.learners.entries import LearnerEntry
 from gradcast.learners.tables import DescentTable
 from gradcast.replicas.replicas import Replicas
-from gradcast.results.load_model import load_model
-from gradcast.results.run_result import RunResult
-from gradcast.runs.api import run
-from gradcast.runs.checkpoint.keeper import Safety
 from gradcast.signals.entries import SignalEntry
 from gradcast.signals.policy import Policy
 from gradcast.signals.tables import SignalTable
 from gradcast.specs.context import Context
 from gradcast.specs.entry import Entry
+from gradcast.streams.stream import Stream
+
+# What follows loads the methods of installed packages, which import what stands above.
+# isort: split
+from gradcast.results.load_model import load_model
+from gradcast.results.run_result import RunResult
+from gradcast.runs.api import run
+from gradcast.runs.checkpoint.keeper import Safety
 from gradcast.specs.spec import Spec
 from gradcast.specs.text import load, parse
-from gradcast.streams.stream import Stream
 
 __version__ = "0.1.0"
 __all__ = [

@@ -28,9 +28,7 @@ REGISTRIES = {"learner": LEARNERS, "signal": SIGNALS, "model": NETWORKS}
 
 
 def methods(
-    name: Annotated[
-        str, typer.Argument(metavar="[NAME]", help="only this one, with what each setting means")
-    ] = "",
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="only this one, with what each setting means")] = "",
     json: JsonOption = False,
 ) -> None:
     """List every learner, signal, network, schedule, pool and source, with settings, defaults and cost.

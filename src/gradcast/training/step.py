@@ -135,7 +135,9 @@ class Step:
                 whole[:, :size] = dz * (size / y.shape[1])
         width = self.model.featured.width if self.learner.wants_features else 0
         outputs, features = made.whole[..., width:], made.whole[..., :width] if width else None
-        if preview is not None:  # signals and learner see the labelled images themselves, where mixtures took their place
+        if (
+            preview is not None
+        ):  # signals and learner see the labelled images themselves, where mixtures took their place
             own, plain = preview.labelled_pass
             used = preview.unlabelled.used.view(-1, 1, 1)
             z, dz = torch.where(used, own.z, z), torch.where(used, plain, dz)

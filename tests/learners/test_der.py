@@ -1,0 +1,77 @@
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy, mse_loss
+
+from gradcast.core import Batch
+from gradcast.learners.der import Der
+from gradcast.memories.reservoir import Reservoir
+from gradcast.replicas.heads import Heads
+from gradcast.training.step import Step
+from tests.helpers import batch, replicas
+from tests.replicas.test_replicas import own_module
+
+HEADS, LR, ALPHA, COUNT = Heads(3, 2, masked=True), 0.1, 0.7, 3
+
+
+def test_twenty_steps_of_two_tasks_equal_a_plain_spelling() -> None:
+    model, memory = replicas(1, heads=HEADS, norm="batch"), Reservoir(8, [0])
+    step = Step(model, Der(memory, COUNT, ALPHA), LR)
+    module = own_module(model, 0).train()
+    slots, draws = Reservoir(8, [0]), Reservoir(8, [0])  # the same random numbers, whose slots are kept by hand
+    stored: dict[int, tuple[Tensor, Tensor]] = {}
+    for number in range(20):
+        data = batch(model, task=number // 10, seed=number)
+        step(data)
+        _plain_step(module, data, stored, slots, draws)
+        draws.seen = slots.seen
+        weights = torch.cat([weight.detach().flatten() for weight in module.parameters()])
+        torch.testing.assert_close(model.theta[0], weights, rtol=1e-9, atol=1e-12)
+
+
+def _plain_step(
+    module: torch.nn.Module,
+    data: Batch,
+    stored: dict[int, tuple[Tensor, Tensor]],
+    slots: Reservoir,
+    draws: Reservoir,
+) -> None:
+    """``CE(batch) + alpha * mean ||f(x') - u'||^2``; then the batch is stored with the logits of this pass."""
+    held = min(draws.seen, draws.size)
+    chosen = draws.draws[0].choice(held, COUNT, replace=held < COUNT) if held else []
+    columns = slice(data.task * 3, data.task * 3 + 3)
+    outputs = module(data.x[0])
+    loss = cross_entropy(outputs[:, columns], data.y[0])
+    if len(chosen):
+        images, logits = (torch.stack([stored[int(place)][part] for place in chosen]) for part in (0, 1))
+        loss = loss + ALPHA * mse_loss(module(images), logits)
+    weights = list(module.parameters())
+    with torch.no_grad():
+        for weight, gradient in zip(weights, torch.autograd.grad(loss, weights), strict=True):
+            weight -= LR * gradient
+    places = slots._places(slots.slots[0], len(data.y[0]))
+    slots.seen += len(data.y[0])
+    for image, logit, place in zip(data.x[0], outputs.detach(), places, strict=True):
+        if place < slots.size:
+            stored[int(place)] = (image, logit)
+
+
+def test_images_that_come_again_are_not_stored_again() -> None:
+    model, memory = replicas(2, heads=HEADS), Reservoir(50, [0, 1])
+    step = Step(model, Der(memory, COUNT, ALPHA), LR)
+    data = batch(model, size=4)
+    step(data)
+    step(Batch(data.x, data.y, data.task, repeated=3))
+    assert memory.held == 5
+    step(Batch(data.x, data.y, data.task, repeated=4))
+    assert memory.held == 5
+
+
+def test_replicas_together_equal_replicas_alone() -> None:
+    together, alone = replicas(2, heads=HEADS), replicas(1, heads=HEADS, first_seed=1)
+    step = Step(together, Der(Reservoir(6, [0, 1]), COUNT, ALPHA), LR)
+    single = Step(alone, Der(Reservoir(6, [1]), COUNT, ALPHA), LR)
+    for number in range(8):
+        data = batch(together, seed=number)
+        step(data)
+        single(Batch(data.x[1:], data.y[1:], data.task))
+    torch.testing.assert_close(together.theta[1:], alone.theta)

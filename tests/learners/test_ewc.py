@@ -1,0 +1,67 @@
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch.nn.functional import cross_entropy
+
+from gradcast.core import Batch
+from gradcast.learners.ewc import Ewc
+from gradcast.replicas.replicas import Replicas
+from gradcast.training.step import Step
+from tests.helpers import batch, replicas
+from tests.replicas.test_replicas import own_module
+
+LR, WEIGHT, IMAGES = 0.1, 2.0, 6
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The batches of a task, as a loop would hand them to a learner."""
+
+    task: int
+    seen: list[Batch]
+
+    def batches(self, size: int) -> Iterator[Batch]:
+        x, y = torch.cat([each.x for each in self.seen], 1), torch.cat([each.y for each in self.seen], 1)
+        yield Batch(x[:, :size], y[:, :size], self.task)
+
+
+def test_three_tasks_equal_a_plain_spelling() -> None:
+    model = replicas(1)
+    learner = Ewc(IMAGES, WEIGHT)
+    step, module = Step(model, learner, LR), own_module(model, 0)
+    weights, anchors = list(module.parameters()), []
+    for task in range(3):
+        seen = [batch(model, task=task, seed=10 * task + number) for number in range(5)]
+        for data in seen:
+            metrics = step(data)
+            penalty = torch.zeros((), dtype=torch.float64)
+            for fisher, then in anchors:
+                terms = zip(fisher, weights, then, strict=True)
+                penalty = penalty + WEIGHT * sum((f * (w - t).square()).sum() for f, w, t in terms)
+            loss = cross_entropy(module(data.x[0]), data.y[0]) + penalty
+            with torch.no_grad():
+                for weight, gradient in zip(weights, torch.autograd.grad(loss, weights), strict=True):
+                    weight -= LR * gradient
+            if anchors:
+                torch.testing.assert_close(metrics["penalty"][0], penalty.detach(), rtol=1e-9, atol=1e-12)
+            flat = torch.cat([weight.detach().flatten() for weight in weights])
+            torch.testing.assert_close(model.theta[0], flat, rtol=1e-9, atol=1e-12)
+        learner.task_ends(model, Seen(task, seen))
+        x, y = torch.cat([each.x[0] for each in seen])[:IMAGES], torch.cat([each.y[0] for each in seen])[:IMAGES]
+        gradients = torch.autograd.grad(cross_entropy(module(x), y), weights)
+        anchors.append(([g.square() for g in gradients], [w.detach().clone() for w in weights]))
+
+
+def test_running_statistics_do_not_see_the_pass_at_a_tasks_end() -> None:
+    model: Replicas = replicas(2, norm="batch")
+    before = {name: buffer.clone() for name, buffer in model.buffers.items()}
+    Ewc(IMAGES, WEIGHT).task_ends(model, Seen(0, [batch(model, size=8)]))
+    assert all(torch.equal(before[name], buffer) for name, buffer in model.buffers.items())
+
+
+def test_the_first_task_has_no_penalty() -> None:
+    model = replicas(2)
+    learner = Ewc()
+    assert learner.penalty(model) is None
+    assert "penalty" not in Step(model, learner, LR)(batch(model))
