@@ -25,9 +25,7 @@ class Entropy(LogitSignal):
     def __init__(self, context: Context, weight: float = 1.0) -> None:
         self.weight, self.classes, self.steps = weight, context.classes, 0
 
-    def slopes(
-        self, model: Replicas, z: Tensor, unlabelled: Unlabelled, task: int
-    ) -> tuple[Tensor, Metrics]:
+    def slopes(self, model: Replicas, z: Tensor, unlabelled: Unlabelled, task: int) -> tuple[Tensor, Metrics]:
         self.steps += 1
         logs = z.log_softmax(-1)
         entropy = -(logs.exp() * logs).sum(-1, keepdim=True)
@@ -51,7 +49,12 @@ def setting(path: str = "Entropy", beside: bool = False, **keys: object) -> Sett
 
 @pytest.mark.parametrize("beside", [False, True])
 def test_a_class_of_ones_own_trains_as_every_signal_and_replicas_as_alone(beside: bool) -> None:
-    together, both, alone, single = setting(beside=beside, weight=0.5), Diary(), setting(beside=beside, weight=0.5), Diary()
+    together, both, alone, single = (
+        setting(beside=beside, weight=0.5),
+        Diary(),  # noqa: E501
+        setting(beside=beside, weight=0.5),
+        Diary(),
+    )
     loop = shared(torch.float64).loop(together, [3, 4])
     loop.run([both])
     shared(torch.float64).loop(alone, [4]).run([single])
