@@ -57,7 +57,7 @@ SCHEDULES = [
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
-def test_a_class_of_ones_own_trains_under_every_schedule_and_replicas_as_alone(  # noqa: E501
+def test_a_class_of_ones_own_trains_under_every_schedule_and_replicas_as_alone(
     schedule: Mapping[str, Any] | None,
 ) -> None:
     own, both, single = setting(schedule=schedule, strength=0.2), Diary(), Diary()

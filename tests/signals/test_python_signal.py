@@ -51,7 +51,7 @@ def setting(path: str = "Entropy", beside: bool = False, **keys: object) -> Sett
 def test_a_class_of_ones_own_trains_as_every_signal_and_replicas_as_alone(beside: bool) -> None:
     together, both, alone, single = (
         setting(beside=beside, weight=0.5),
-        Diary(),  # noqa: E501
+        Diary(),
         setting(beside=beside, weight=0.5),
         Diary(),
     )

@@ -1,5 +1,6 @@
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -307,3 +308,8 @@ def test_every_learner_takes_few_labels(learner: str) -> None:
     found = load("digits-100", [f"learner.name={learner}"]).rows[1].setting
     check(found, build.stream(found.stream, SHELF))
     assert found.one_task is not None
+
+
+def test_the_documentation_lists_every_rule_with_its_reason() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "methods.md").read_text()
+    assert [rule.about for rule in RULES if f"\n- {rule.about}.\n" not in page] == []
