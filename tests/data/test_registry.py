@@ -1,20 +1,17 @@
-import pytest
+from pathlib import Path
 
 from gradcast.data.catalogue import CATALOGUE
 from gradcast.data.registry import DATASETS, OTHERS, SOURCES
-from gradcast.errors import GradcastError
-from gradcast.specs.text import load
+from tests.cli.process import called
 
 
 def test_sources_are_labelled_datasets_and_what_is_always_there() -> None:
-    labelled = {name for name, dataset in CATALOGUE.items() if dataset.labelled}
-    assert CATALOGUE.keys() <= DATASETS.keys()
-    assert labelled | OTHERS.keys() <= SOURCES.keys()
-    assert not {name for name, dataset in CATALOGUE.items() if not dataset.labelled} & SOURCES.keys()
-    assert all(SOURCES.values())
+    assert set(OTHERS) == {"digits", "folder", "npz", "python"}
+    assert set(SOURCES) == set(OTHERS) | {name for name, own in CATALOGUE.items() if own.labelled}
+    assert dict(DATASETS) == CATALOGUE  # no package adds any here
 
 
-def test_a_specification_names_one_of_them() -> None:
-    assert load("digits", ["stream.source=svhn"]).rows[0].setting.stream.source == "svhn"
-    with pytest.raises(GradcastError, match=r"stream.source = 'coco' is unknown"):
-        load("digits", ["stream.source=coco"])  # it has no labels
+def test_an_unknown_source_is_told_the_nearest(tmp_path: Path) -> None:
+    done = called("run", "--set", "stream.source=mnst", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.strip() == "error: stream.source = 'mnst' is unknown; did you mean 'mnist'?"

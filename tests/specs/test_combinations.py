@@ -94,7 +94,8 @@ def test_what_is_not_refused_trains(learner: str, schedule: str, labels: int | s
         try:
             check(own, prepared().stream(own))
         except GradcastError as error:
-            assert "linear layer" in str(error), (signal, str(error))  # networks without features of their own
+            if "linear layer" not in str(error):  # a network without features of its own
+                raise
             continue
         loop = prepared().loop(own, [0, 1])
         before = loop.trainer.model.theta.clone()

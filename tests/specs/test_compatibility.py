@@ -1,5 +1,6 @@
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -157,7 +158,8 @@ class Case:
 
 
 CASES = [
-    Case(0, (*SPLIT, "learner.name=acl", *EQUAL), "makes its networks of model.name = 'alexnet-like' or 'slim-resnet18'",
+    Case(0, (*SPLIT, "learner.name=acl", *EQUAL),
+         "makes its networks of model.name = 'alexnet-like' or 'slim-resnet18'",
          (*SPLIT, *ALEXNET, "learner.name=acl", *EQUAL)),
     Case(0, (*SPLIT, "model.name=slim-resnet18", "learner.name=acl", "model.heads=shared", *EQUAL),
          "leave model.heads, model.weights and model.perturbation out",
@@ -171,7 +173,8 @@ CASES = [
          (*ALEXNET, "learner.name=gem", "signal.name=mean-teacher")),
     Case(2, ("signal.name=mean-teacher", "evaluation.average=3"), "evaluates an average already: leave "
          "evaluation.average out", ("signal.name=soft", "evaluation.average=3")),
-    Case(3, (*ALEXNET, "learner.name=hat", "signal.name=soft"), "a second network like the model, and that of 'hat' grows",
+    Case(3, (*ALEXNET, "learner.name=hat", "signal.name=soft"),
+         "a second network like the model, and that of 'hat' grows",
          (*SPLIT, *ALEXNET, "learner.name=acl", "signal.name=soft", *EQUAL)),
     Case(3, (*ALEXNET, "learner.name=pnn", "signal.name=one-hot"), "that of 'pnn' grows",
          (*ALEXNET, "learner.name=pnn", "signal.name=predicted")),
@@ -188,8 +191,8 @@ CASES = [
     Case(7, ("signal.tau=per_sample", *EQUAL, "stream.samples=all"), "stream.samples to a multiple of it",
          ("signal.tau=per_sample", *EQUAL, *FEW)),
     Case(7, (*PLATEAU, "stream.samples=100", "signal.tau=per_sample", *EQUAL), "without schedule.name = 'plateau'",
-         (*FEW, "signal.tau=per_sample", "policy.batch=64", "stream.batch=64", "schedule.name=steps", "schedule.steps=4",
-          "schedule.milestones=[]", "schedule.test_every=2")),
+         (*FEW, "signal.tau=per_sample", "policy.batch=64", "stream.batch=64", "schedule.name=steps",
+          "schedule.steps=4", "schedule.milestones=[]", "schedule.test_every=2")),
     Case(8, ("signal.name=true-labels",), "set pool.name=held-out, or unlabelled with stream.labels",
          ("signal.name=true-labels", "pool.name=held-out")),
     Case(8, (*FEW, "signal.name=true-labels"), "needs images whose labels are known",
@@ -206,7 +209,8 @@ CASES = [
          ("signal.name=distil", "policy.batchnorm=separate")),
     Case(13, ("signal.pool=grey",), "signal.pool = 'grey' is none of the row's pools (patches)",
          (TWO_POOLS, "signal.pool=grey")),
-    Case(13, ('pool=[{name = "grey"}, {name = "grey", count = 30}]',), "the row has two pools called 'grey'", (TWO_POOLS,)),
+    Case(13, ('pool=[{name = "grey"}, {name = "grey", count = 30}]',), "the row has two pools called 'grey'",
+         (TWO_POOLS,)),
     Case(13, ("pool.name=unlabelled",), "all have one: set stream.labels", (*FEW, "pool.name=unlabelled")),
     Case(14, (*PLATEAU, "stream.epochs=2"), "has schedule.epochs: set that, and leave stream.epochs out", PLATEAU),
     Case(14, ("schedule.name=steps", "stream.epochs=2"), "has schedule.steps: set that, and leave stream.epochs out",
@@ -304,3 +308,8 @@ def test_every_learner_takes_few_labels(learner: str) -> None:
     found = load("digits-100", [f"learner.name={learner}"]).rows[1].setting
     check(found, build.stream(found.stream, SHELF))
     assert found.one_task is not None
+
+
+def test_the_documentation_lists_every_rule_with_its_reason() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "methods.md").read_text()
+    assert [rule.about for rule in RULES if f"\n- {rule.about}.\n" not in page] == []

@@ -1,43 +1,34 @@
-from typing import Literal
-
 from gradcast.learners.gem import GemSpec
 from gradcast.learners.registry import LEARNERS
 from gradcast.signals.registry import SIGNALS
-from gradcast.specs.settings_list import SettingLine, settings_of
+from gradcast.specs.settings_list import settings_of
 from gradcast.specs.table import Positive, Table
-from gradcast.streams.pool_tables import FolderSpec
 
 
 class Own(Table):
-    """A table of a test."""
+    """Settings of a test."""
 
-    name: Literal["own"]
-    count: Positive  # of things
-    wide: bool = True
-    words: str = ""  # said aloud
-
-
-def test_every_key_has_its_default_and_the_comment_behind_it() -> None:
-    count, wide, words = settings_of(Own)
-    assert (count.name, count.default, count.meaning) == ("count", "", "of things")
-    assert wide == SettingLine("wide", "bool", "true", "")
-    assert words == SettingLine("words", "str", '""', "said aloud")
+    name: str
+    needed: Positive  # must be there
+    flag: bool = True
+    text: str = ""  # what # it says
 
 
-def test_keys_of_a_base_are_among_them_and_the_name_is_not() -> None:
-    gem = {line.name: line for line in settings_of(GemSpec)}
-    assert {"lr", "momentum", "decay", "memory", "margin"} <= gem.keys()
-    assert "name" not in gem
-    assert gem["lr"].default == "0.1"
-    assert {line.name: line.default for line in settings_of(FolderSpec)}["path"] == ""
+def test_meanings_are_the_comments_of_the_source() -> None:
+    lines = {line.name: line for line in settings_of(Own)}
+    assert list(lines) == ["needed", "flag", "text"]
+    assert (lines["needed"].default, lines["needed"].meaning) == ("", "must be there")
+    assert (lines["flag"].default, lines["flag"].meaning) == ("true", "")
+    assert (lines["text"].default, lines["text"].meaning) == ('""', "what # it says")
 
 
-def test_every_method_has_a_list() -> None:
+def test_keys_of_base_tables_are_among_them() -> None:
+    lines = {line.name: line for line in settings_of(GemSpec)}
+    assert lines["lr"].meaning == "learning rate"
+    assert lines["memory"].default == "256"
+
+
+def test_every_method_can_be_listed() -> None:
     for registry in (LEARNERS, SIGNALS):
-        for name, table in registry.tables.items():
-            assert {line.name for line in settings_of(table)} == table.model_fields.keys() - {"name"}, name
-
-
-def test_a_table_made_at_run_time_has_no_meanings() -> None:
-    made = type("Made", (Own,), {"__module__": "nowhere"})
-    assert [line.meaning for line in settings_of(made)] == ["of things", "", "said aloud"]  # those of its base
+        for name, entry in registry.items():
+            assert {line.name for line in settings_of(entry.table)} == set(entry.table.model_fields) - {"name"}, name

@@ -32,6 +32,8 @@ from gradcast.training.schedules import Constant
 from gradcast.training.step import Step
 from gradcast.training.trainer import StepTrainer
 from tests.helpers import CPU
+from tests.specs.test_combinations import prepared
+from tests.specs.test_combinations import setting as combination
 from tests.training.scene import Diary, Notebook, cut_and_gone_on, shared, weights_of
 
 PLACE = Place(CPU, torch.float32)
@@ -295,3 +297,14 @@ def test_acl_learns_its_discriminator_without_validation() -> None:
     told = own.trainer.step(own.schedule.order.batch(0), tuple, turn)
     assert {"discriminator_loss", "adversarial", "orthogonality"} <= told.keys()
     assert not any(map(torch.equal, before, own.trainer.discriminator.weights))
+
+
+def test_averages_of_modules_that_a_task_owns_begin_with_the_task() -> None:
+    own = combination("hat", "none", "constant", "all")
+    averaged = own.model_copy(update={"evaluation": own.evaluation.model_copy(update={"average": 1000})})
+    loop = prepared().loop(averaged, [0, 1])
+    loop.run([])
+    modules = loop.trainer.modules  # type: ignore[attr-defined]
+    assert loop.average is not None
+    assert torch.equal(modules.own[1], loop.average.theta[:, modules.alone])  # set aside as it was evaluated
+    assert not torch.equal(modules.own[1], loop.trainer.model.theta[:, modules.alone])

@@ -17,7 +17,7 @@ from gradcast.verify.replay import replay
 
 
 @pytest.mark.golden
-@pytest.mark.parametrize("name", ["gem_mlp", "dcl_mlp", "gem_predicted_mlp"])
+@pytest.mark.parametrize("name", ["gem_mlp", "dcl_mlp", "gem_predicted_mlp", "ewc_mlp", "ewc_mlp_large"])
 def test_reference_trajectories(golden: Path, name: str) -> None:
     found = replay(golden / f"{name}.npz")
     assert found.steps == 28

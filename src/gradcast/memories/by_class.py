@@ -1,6 +1,6 @@
 """An episodic memory balanced by class: a ring of the last images of every class of every task."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -33,13 +33,13 @@ class ClassMemory:
         self._past: tuple[int, list[Int[np.ndarray, " held"]]] | None = None
         self._whole: dict[int, list[Int[np.ndarray, " size"]]] = {}  # places of tasks that are over
 
-    def write(self, batch: Batch) -> None:
-        """Every image goes to its class's ring, over the oldest one there."""
+    def write(self, batch: Batch, fields: Mapping[str, Tensor] | None = None) -> None:
+        """Every image goes to its class's ring, over the oldest one there; ``fields`` as in ``Reservoir``."""
         if self.counts is None:
             self.counts = batch.y.new_zeros(len(batch.y), self.tasks, len(self.rings))
         if batch.task not in self.order:
             self.order.append(batch.task)
-        self.places.put(batch, self._places(batch, self.counts[:, batch.task]))
+        self.places.put(batch, self._places(batch, self.counts[:, batch.task]), fields)
         self.counts[:, batch.task] += one_hot(batch.y, len(self.rings)).sum(1)
 
     def _places(self, batch: Batch, before: Int[Tensor, "r classes"]) -> Int[Tensor, "r b"]:

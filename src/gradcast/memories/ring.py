@@ -95,9 +95,7 @@ class TaskMemory:
         assert self.y is not None
         tasks = torch.tensor(run, device=self.x.device)
         if self.fill(run[0]) == self.size and run == list(range(run[0], run[-1] + 1)):
-            tasks_of = slice(
-                run[0], run[-1] + 1
-            )  # for one replica no copy, for several one a task instead of one a step
+            tasks_of = slice(run[0], run[-1] + 1)  # one replica: no copy; several: one a task instead of one a step
             return Past(self.x[:, tasks_of].contiguous(), self.y[:, tasks_of].contiguous(), tasks, which)
         rows = [self.written[task].nonzero().squeeze(1).to(self.x.device) for task in run]
         x = torch.stack([self.x[:, task, row] for task, row in zip(run, rows, strict=True)], dim=1)

@@ -3,10 +3,9 @@
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain
-from typing import ClassVar, Literal, TypedDict, Unpack
+from typing import ClassVar, Unpack
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -18,6 +17,7 @@ from gradcast.gradients.gradient import Gradient, PastGradients
 from gradcast.gradients.sgd import LearningRate, descend
 from gradcast.networks.featured import PREFIX, Featured
 from gradcast.replicas.heads import Heads
+from gradcast.replicas.pass_types import Backward, How, Pass, Statistics, updating_replicas
 from gradcast.replicas.passes import folded, one_by_one
 from gradcast.replicas.passes.chance import Chance
 from gradcast.replicas.passes.choice import choose, only_linear
@@ -26,9 +26,7 @@ from gradcast.replicas.passes.first_layer_cache import Kept, Which
 from gradcast.replicas.passes.trial import Outputs
 from gradcast.replicas.stacking import Pieces, stacked_weights, trained
 
-# What BatchNorm does in a pass. update: batch statistics, folded into the running ones (the reference, everywhere).
-# separate: batch statistics, running ones untouched. frozen: normalise with the running statistics, untouched.
-Statistics = Literal["update", "separate", "frozen"]
+__all__ = ["Pass", "Replicas", "Statistics"]
 
 
 class Replicas:
@@ -93,8 +91,8 @@ class Replicas:
         task: int | Int[Tensor, "r b"],
         *,
         featured: bool = False,
-        **how: Unpack["How"],
-    ) -> "Pass":
+        **how: Unpack[How],
+    ) -> Pass:
         """A training pass to the logits of the task's columns; tasks may differ from image to image.
 
         ``featured``: the whole of the pass holds features before the outputs.
@@ -108,11 +106,11 @@ class Replicas:
 
         return self._forward(x, select, featured=featured, **how)
 
-    def everything(self, x: Float[Tensor, "r b *shape"], **how: Unpack["How"]) -> "Pass":
+    def everything(self, x: Float[Tensor, "r b *shape"], **how: Unpack[How]) -> Pass:
         """The same to all columns of the output layer."""
         return self._forward(x, lambda y: y, **how)
 
-    def embed(self, x: Float[Tensor, "r b *shape"], **how: Unpack["How"]) -> "Pass":
+    def embed(self, x: Float[Tensor, "r b *shape"], **how: Unpack[How]) -> Pass:
         """The same to the features that the output layer sees."""
         width = self.featured.width
         return self._forward(x, lambda y: y.narrow(-1, 0, width), featured=True, **how)
@@ -132,9 +130,9 @@ class Replicas:
         theta: Float[Tensor, "r p"] | None = None,
         exact: bool = False,
         featured: bool = False,
-    ) -> "Pass":
+    ) -> Pass:
         self._train(statistics != "frozen")
-        updating = _updating(statistics, used, self.theta)
+        updating = updating_replicas(statistics, used, self.theta)
         with self._statistics(updating) as buffers:
             inner = self.theta.dtype if exact else self.inner
             passing = x.unsqueeze(1).to(inner)
@@ -179,7 +177,7 @@ class Replicas:
         as in the step before cost less.
         """
         self._train(statistics != "frozen")
-        with self._statistics(_updating(statistics, None, self.theta)) as buffers:
+        with self._statistics(updating_replicas(statistics, None, self.theta)) as buffers:
             outputs, backward = self._pass(x.to(self.inner), buffers, self.kept.first(which))
         z = self.heads.columns_at(outputs, tasks.unsqueeze(1))
         found = backward([z], [cross_entropy(z.detach(), y)[1]])
@@ -230,7 +228,7 @@ class Replicas:
         unlabelled: bool = False,
         theta: Float[Tensor, "r p"] | None = None,
         featured: bool = False,
-    ) -> tuple[Float[Tensor, "r k m c"], "Backward"]:
+    ) -> tuple[Float[Tensor, "r k m c"], Backward]:
         """Outputs, and what leads from a gradient of something made of them to one weight gradient a pass."""
         images = x.flatten(0, 2)
         outputs = self._way(images, featured=featured)
@@ -274,7 +272,7 @@ class Replicas:
 
     def _linear_pass(
         self, images: Tensor, shape: torch.Size, theta: Tensor, first: Tensor | None
-    ) -> tuple[Tensor, "Backward"]:
+    ) -> tuple[Tensor, Backward]:
         """The same for networks of linear layers alone, where gradients need not be formed to be compared."""
         y, seen = folded.linear_layers(self.module, self.parameters(theta), images, first)
 
@@ -288,34 +286,3 @@ class Replicas:
             return PastGradients(None, Factors(tuple(layers), self.theta.shape[1], seen[0].y.detach()))
 
         return y.unflatten(0, shape), backward
-
-
-class How(TypedDict, total=False):
-    """How a pass is made."""
-
-    statistics: Statistics
-    used: Bool[Tensor, " r"] | None  # a pass of unlabelled images; the other replicas keep their statistics
-    theta: Float[Tensor, "r p"] | None  # other weights than the model's own
-    exact: bool  # in the weights' own arithmetic, where the model's is coarser
-
-
-Backward = Callable[[Sequence[Tensor], Sequence[Tensor]], PastGradients]
-
-
-@dataclass(frozen=True)
-class Pass:
-    """Logits (or what else was asked for) and all that the network gave, without a graph, and the way back.
-
-    ``pull`` leads from a gradient at ``z``, and one at ``whole`` where there is any, to the weights' gradient.
-    """
-
-    z: Float[Tensor, "r b c"]
-    whole: Float[Tensor, "r b columns"]
-    pull: Callable[..., Gradient]
-
-
-def _updating(statistics: Statistics, used: Tensor | None, theta: Tensor) -> Bool[Tensor, " r"] | None:
-    """Which replicas' running statistics a pass may change; None where that needs no looking after."""
-    if statistics == "separate":
-        return torch.zeros(len(theta), dtype=torch.bool, device=theta.device)
-    return used if statistics == "update" else None

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
 from gradcast.errors import GradcastError
 from gradcast.specs.compatibility import contradiction
+from gradcast.specs.messages import explain, fields
 from gradcast.specs.spec import CHOICES, LONGEST_NAME, SEVERAL, Row, Setting, Spec, describe
 from gradcast.specs.table import nearest
 
@@ -86,7 +86,7 @@ def parse(given: str | Mapping[str, Any]) -> Spec:
     try:
         return Spec.model_validate({key: raw[key] for key in HEADER if key in raw} | {"rows": parsed})
     except ValidationError as error:
-        raise GradcastError(_explain(_first(error))) from None
+        raise GradcastError(explain(error)) from None
 
 
 def validated(tables: Raw) -> Setting:
@@ -94,7 +94,7 @@ def validated(tables: Raw) -> Setting:
     try:
         return Setting.model_validate(tables)
     except ValidationError as error:
-        raise GradcastError(_explain(_first(error))) from None
+        raise GradcastError(explain(error)) from None
 
 
 def dump(spec: Spec) -> str:
@@ -149,7 +149,7 @@ def _row(raw: Raw, index: int, common: Raw) -> Row:
             raise GradcastError(f"row {name!r}: {problem}" if len(raw) > 1 or index else problem)
         return Row(name=name, label=raw.get("label", describe(setting)), setting=setting)
     except ValidationError as error:
-        raise GradcastError(f"row {name!r}: {_explain(_first(error))}") from None
+        raise GradcastError(f"row {name!r}: {explain(error)}") from None
 
 
 def _rows(raw: Mapping[str, Any]) -> list[Raw]:
@@ -201,7 +201,7 @@ def _merge_several(table: str, inherited: list[Raw], content: Raw) -> Any:
     """Keys for several tables at once: every one that knows them takes them; another name takes the place of all."""
     if "name" in content:
         return content
-    known = [_fields(table, str(own.get("name"))) for own in inherited]
+    known = [fields(table, str(own.get("name"))) for own in inherited]
     for key in content:
         if not any(key in fields for fields in known):
             return [own | content for own in inherited]  # validation names the unknown key
@@ -246,47 +246,6 @@ def _literal(text: str) -> object:
         return text.strip()
     value: object = parsed["value"] if set(parsed) == {"value"} else text
     return value
-
-
-def _first(error: ValidationError) -> ErrorDetails:
-    """What to say of several mistakes: an unknown key may explain that another is missing."""
-    found = error.errors()
-    return next((own for own in found if own["type"] == "extra_forbidden"), found[0])
-
-
-def _explain(error: ErrorDetails) -> str:
-    """One sentence for one validation error."""
-    location = [str(part) for part in error["loc"]]
-    if len(location) > 1 and location[0] in SEVERAL and location[1].isdigit():
-        location.pop(1)
-    chosen = (
-        location.pop(1)
-        if len(location) > 1 and location[0] in CHOICES and location[1] in CHOICES[location[0]]
-        else None
-    )
-    key = ".".join(location[:2])
-    match error["type"]:
-        case "extra_forbidden":
-            known = _fields(location[0], chosen)
-            where = f" ({location[0]} {chosen!r})" if chosen else ""
-            return f"unknown key {key!r}{where}{nearest(location[-1], known, prefix=location[0] + '.')}"
-        case "union_tag_invalid":
-            name = str(error["input"].get("name"))
-            return f"{key}.name = {name!r} is unknown{nearest(name, CHOICES[location[0]])}"
-        case "literal_error":
-            return f"{key} = {error['input']!r} is not valid; it must be {error['ctx']['expected']}"
-        case "value_error":
-            return str(error["ctx"]["error"])
-        case "missing":
-            return f"{key} is missing; set it, as in --set {key}=VALUE"
-        case _:
-            return f"{key} = {error['input']!r} is not valid: {error['msg'][0].lower()}{error['msg'][1:]}"
-
-
-def _fields(table: str, chosen: str | None) -> list[str]:
-    if chosen in CHOICES.get(table, {}):
-        return list(CHOICES[table][chosen].model_fields)
-    return list(getattr(Setting.model_fields[table].annotation, "model_fields", {}))
 
 
 def _read(path: Path) -> str:

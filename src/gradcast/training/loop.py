@@ -153,7 +153,8 @@ class Loop:
                 count += 1
             self._look(task)
             self.schedule.end(task)
-            self.trainer.finish(ShownImages(self, task))
+            with shown(self.average if self.trainer.by_task else None, self.trainer.model):
+                self.trainer.finish(ShownImages(self, task))  # what is the task's own is set aside as it is evaluated
             for observer in observers:
                 observer.trained(task)
             self._evaluate(task + 1, observers)
@@ -162,6 +163,8 @@ class Loop:
 
     def _begin(self, task: int) -> None:
         self.trainer.begin(ShownImages(self, task))
+        if self.average is not None and self.trainer.by_task:  # weights of the task's own are new
+            self.average.restart(self.trainer.model, torch.ones(len(self.seeds), dtype=torch.bool))
         self.schedule.begin(task)
         if self.draws is not None:
             self.draws.begin(task)

@@ -1,0 +1,46 @@
+"""How a pass is made, and what it leaves behind."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypedDict
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from gradcast.gradients.gradient import Gradient, PastGradients
+
+# What BatchNorm does in a pass. update: batch statistics, folded into the running ones (the reference, everywhere).
+# separate: batch statistics, running ones untouched. frozen: normalise with the running statistics, untouched.
+Statistics = Literal["update", "separate", "frozen"]
+
+
+class How(TypedDict, total=False):
+    """How a pass is made."""
+
+    statistics: Statistics
+    used: Bool[Tensor, " r"] | None  # a pass of unlabelled images; the other replicas keep their statistics
+    theta: Float[Tensor, "r p"] | None  # other weights than the model's own
+    exact: bool  # in the weights' own arithmetic, where the model's is coarser
+
+
+Backward = Callable[[Sequence[Tensor], Sequence[Tensor]], PastGradients]
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Logits (or what else was asked for) and all that the network gave, without a graph, and the way back.
+
+    ``pull`` leads from a gradient at ``z``, and one at ``whole`` where there is any, to the weights' gradient.
+    """
+
+    z: Float[Tensor, "r b c"]
+    whole: Float[Tensor, "r b columns"]
+    pull: Callable[..., Gradient]
+
+
+def updating_replicas(statistics: Statistics, used: Tensor | None, theta: Tensor) -> Bool[Tensor, " r"] | None:
+    """Which replicas' running statistics a pass may change; None where that needs no looking after."""
+    if statistics == "separate":
+        return torch.zeros(len(theta), dtype=torch.bool, device=theta.device)
+    return used if statistics == "update" else None
