@@ -27,6 +27,7 @@ def test_every_test_file_has_its_module() -> None:
         "fuzz",
         "security",
         "errors",
+        "examples",
         "combinations",
         "faults",
         "killing",

@@ -11,7 +11,7 @@ from tests.cli.process import called, cli, small
     [
         (["run", "digitz"], "did you mean 'digits'?"),
         (["run", "--set", "stream.taks=3"], "did you mean 'stream.tasks'?"),
-        (["run", "--set", "stream.source=imagenet"], "must be 'digits', 'mnist'"),
+        (["run", "--set", "stream.source=imagenet"], "'imagenet' is unknown; did you mean 'tiny-imagenet'?"),
         (["run", "--set", "stream.batch=-1"], "stream.batch = -1 is not valid"),
         (["run", "--set", "policy.p=2"], "policy.p = 2"),
         (["run", "--set", "stream.scenario=split", "--set", "stream.tasks=11"], "digits has 10"),

@@ -7,10 +7,10 @@ import pytest
 from typer.testing import CliRunner
 
 from gradcast.cli.app import app
-from gradcast.data import catalogue
 from gradcast.data.catalogue import CATALOGUE
 from gradcast.data.check import file_digest
 from gradcast.data.fetch import Download
+from gradcast.data.registry import DATASETS
 from gradcast.errors import GradcastError
 from tests.data.images import fill, tiny_imagenet, zipped
 
@@ -65,7 +65,7 @@ def test_fetch_downloads_verifies_and_unpacks(tmp_path: Path, monkeypatch: pytes
         item = Download(url, archive.name, f"sha256:{file_digest(archive, 'sha256')}", unpack=True)
         original = CATALOGUE["tiny-imagenet"]
         changed = type(original)(**{**vars(original), "downloads": (item,)})
-        monkeypatch.setitem(catalogue.CATALOGUE, "tiny-imagenet", changed)
+        monkeypatch.setitem(DATASETS, "tiny-imagenet", changed)  # type: ignore[arg-type]
         said = data("fetch", "tiny-imagenet", "--data", str(target))
     finally:
         server.shutdown()

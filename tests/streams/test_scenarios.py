@@ -67,6 +67,15 @@ def test_more_tasks_than_classes_allow(tasks: int, classes: int | None, needed: 
         divided(tasks, classes)
 
 
+def test_a_task_keeps_its_classes_and_renumbers_them_in_the_given_order() -> None:
+    images = Images(np.arange(6, dtype=np.uint8).reshape(6, 1, 1, 1), np.array([0, 1, 2, 3, 2, 1]))
+    (task,), width, _ = split(Source("x", images, images, tuple("0123")), 1, 0, classes_per_task=2, class_order=[2, 1])
+    kept = task.train.images()
+    assert width == 2
+    assert kept.x.ravel().tolist() == [1, 2, 4, 5]
+    assert kept.y.tolist() == [1, 0, 0, 1]
+
+
 def test_class_order() -> None:
     assert divided(2, 3, [9, 0, 3, 7, 5, 1]).facts["class_order"].tolist() == [[9, 0, 3], [7, 5, 1]]
     shuffled = divided(5, 2, "shuffled").facts["class_order"]
