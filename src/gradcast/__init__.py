@@ -34,12 +34,12 @@ from gradcast.data.own_images import from_datasets, own_data
 from gradcast.errors import GradcastError
 from gradcast.gradients import GradientLearner
 from gradcast.gradients.gradient import Gradient, PastGradients
-from gradcast.learners.entries import LearnerEntry
-from gradcast.learners.tables import DescentTable
+from gradcast.learners.learner_entry import LearnerEntry
+from gradcast.learners.learner_table import DescentTable
 from gradcast.replicas.replicas import Replicas
-from gradcast.signals.entries import SignalEntry
 from gradcast.signals.policy import Policy
-from gradcast.signals.tables import SignalTable
+from gradcast.signals.signal_entry import SignalEntry
+from gradcast.signals.signal_table import SignalTable
 from gradcast.specs.context import Context
 from gradcast.specs.entry import Entry
 from gradcast.streams.stream import Stream

@@ -5,7 +5,7 @@ import torch
 
 from gradcast.core import Learner
 from gradcast.learners import hat
-from gradcast.learners.entries import LearnerEntry
+from gradcast.learners.learner_entry import LearnerEntry
 from gradcast.learners.registry import LEARNERS
 from gradcast.signals.registry import SIGNALS
 from gradcast.specs.context import Context, Plan

@@ -16,7 +16,7 @@ from gradcast.signals.meta_gradient import MetaGradientSpec
 from gradcast.signals.noise import NoiseSpec
 from gradcast.signals.predicted import PredictedSpec
 from gradcast.signals.pseudo_labels import PseudoLabelsSpec
-from gradcast.signals.tables import SignalTable
+from gradcast.signals.signal_table import SignalTable
 from gradcast.specs.spec import Setting, Spec
 from gradcast.specs.text import dump, load, override, parse, presets
 from gradcast.training.schedule_tables import ConstantSpec, PlateauSpec, StepsSpec

@@ -28,7 +28,7 @@ from gradcast.specs import build
 from gradcast.specs.compatibility import check
 from gradcast.specs.spec import Setting
 from gradcast.specs.text import load, parse
-from gradcast.streams.own_images import OwnImages
+from gradcast.streams.own_pool import OwnImages
 from gradcast.training.loop import Loop, Position
 from gradcast.training.schedule_tables import StepsSpec
 from gradcast.training.schedules import Constant, Steps

@@ -11,7 +11,7 @@ from gradcast.devices import Place
 from gradcast.errors import GradcastError
 from gradcast.randomness import torch_generator
 from gradcast.streams.orders import Passes
-from gradcast.streams.own_images import OwnImages
+from gradcast.streams.own_pool import OwnImages
 from gradcast.streams.pool import Pool
 from gradcast.streams.stream import Stream
 from gradcast.streams.task_data import TaskData

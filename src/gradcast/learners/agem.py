@@ -10,8 +10,8 @@ from gradcast.core import Batch, Learner, Replay
 from gradcast.gradients.cross_entropy import cross_entropy
 from gradcast.gradients.gradient import Gradient, PastGradients
 from gradcast.gradients.half_space import project_one
-from gradcast.learners.entries import learner_entry
-from gradcast.learners.tables import DescentTable
+from gradcast.learners.learner_entry import learner_entry
+from gradcast.learners.learner_table import DescentTable
 from gradcast.memories.by_class import ClassMemory
 from gradcast.replicas.replicas import Replicas, Statistics
 from gradcast.specs.context import Context

@@ -6,9 +6,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from gradcast.learners.entries import learner_entry
 from gradcast.learners.gem import Gem
-from gradcast.learners.tables import DescentTable
+from gradcast.learners.learner_entry import learner_entry
+from gradcast.learners.learner_table import DescentTable
 from gradcast.memories.ring import TaskMemory
 from gradcast.replicas.replicas import Replicas, Statistics
 from gradcast.specs.context import Context

@@ -9,8 +9,8 @@ from jaxtyping import Int
 from torch import Tensor
 
 from gradcast.core import Batch, Labelled, Learner, Replay, Terms
-from gradcast.learners.entries import learner_entry
-from gradcast.learners.tables import DescentTable
+from gradcast.learners.learner_entry import learner_entry
+from gradcast.learners.learner_table import DescentTable
 from gradcast.memories.reservoir import Reservoir
 from gradcast.replicas.replicas import Replicas
 from gradcast.specs.context import Context
@@ -61,7 +61,8 @@ class Der(Learner):
     def terms(self, model: Replicas, labelled: Labelled) -> Terms | None:
         """Store the batch's logits, and hold the replayed images to theirs."""
         size = labelled.batch.y.shape[1]
-        self.memory.update(self.slots[size], {LOGITS: labelled.outputs[:, :size]})
+        finite = torch.nan_to_num(labelled.outputs[:, :size])  # a step that is undone leaves nothing that spreads
+        self.memory.update(self.slots[size], {LOGITS: finite})
         if self.drawn is None:
             return None
         made = model.everything(self.drawn.x)

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from gradcast.core import Batch, Learner, Replay
-from gradcast.learners.entries import learner_entry
-from gradcast.learners.tables import DescentTable
+from gradcast.learners.learner_entry import learner_entry
+from gradcast.learners.learner_table import DescentTable
 from gradcast.memories.reservoir import Reservoir
 from gradcast.replicas.replicas import Replicas
 from gradcast.specs.context import Context

@@ -9,8 +9,8 @@ from torch import Tensor
 from gradcast.core import Labelled, Learner, TaskImages, Terms
 from gradcast.gradients.cross_entropy import cross_entropy
 from gradcast.gradients.gradient import Gradient
-from gradcast.learners.entries import learner_entry
-from gradcast.learners.tables import DescentTable
+from gradcast.learners.learner_entry import learner_entry
+from gradcast.learners.learner_table import DescentTable
 from gradcast.replicas.replicas import Replicas
 from gradcast.specs.context import Context
 from gradcast.specs.table import Positive, Rate, Weight

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gradcast.core import Learner
-from gradcast.learners.entries import learner_entry
-from gradcast.learners.tables import DescentTable
+from gradcast.learners.learner_entry import learner_entry
+from gradcast.learners.learner_table import DescentTable
 from gradcast.specs.context import Context
 from gradcast.specs.table import Rate
 

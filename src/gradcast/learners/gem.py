@@ -10,8 +10,8 @@ from torch import Tensor
 from gradcast.core import Batch, Learner
 from gradcast.gradients.cone import project
 from gradcast.gradients.gradient import Gradient, PastGradients
-from gradcast.learners.entries import learner_entry
-from gradcast.learners.tables import DescentTable
+from gradcast.learners.learner_entry import learner_entry
+from gradcast.learners.learner_table import DescentTable
 from gradcast.memories.ring import TaskMemory
 from gradcast.replicas.replicas import Replicas, Statistics
 from gradcast.specs.context import Context

@@ -12,8 +12,8 @@ from gradcast.core import Batch, Labelled, Learner, Terms
 from gradcast.data.images import Shape
 from gradcast.devices import to_device
 from gradcast.gradients.gradient import Gradient
-from gradcast.learners.entries import learner_entry
-from gradcast.learners.tables import LearnerTable
+from gradcast.learners.learner_entry import learner_entry
+from gradcast.learners.learner_table import LearnerTable
 from gradcast.networks.hat_network import (
     FACTOR,
     REACH,

@@ -6,8 +6,8 @@ from typing import ClassVar, Literal
 import torch
 
 from gradcast.core import Batch, Learner, Replay
-from gradcast.learners.entries import learner_entry
-from gradcast.learners.tables import DescentTable
+from gradcast.learners.learner_entry import learner_entry
+from gradcast.learners.learner_table import DescentTable
 from gradcast.replicas.replicas import Replicas
 from gradcast.specs.context import Context
 from gradcast.specs.table import Rate

@@ -4,8 +4,8 @@ from typing import Literal
 
 from gradcast.core import Batch, Learner
 from gradcast.data.images import Shape
-from gradcast.learners.entries import learner_entry
-from gradcast.learners.tables import LearnerTable
+from gradcast.learners.learner_entry import learner_entry
+from gradcast.learners.learner_table import LearnerTable
 from gradcast.networks.pnn_network import PnnNetwork, pnn_network
 from gradcast.networks.registry import AlexNetSpec, ModelTable
 from gradcast.replicas.replicas import Replicas

@@ -5,8 +5,8 @@ from typing import Literal
 from pydantic import ConfigDict
 
 from gradcast.core import Learner
-from gradcast.learners.entries import learner_entry
-from gradcast.learners.tables import DescentTable
+from gradcast.learners.learner_entry import learner_entry
+from gradcast.learners.learner_table import DescentTable
 from gradcast.specs.context import Context
 from gradcast.specs.imported import build_imported
 

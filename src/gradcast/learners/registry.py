@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from gradcast.learners import agem, dcl, der, er, ewc, finetune, gem, hat, joint, pnn, python_learner
-from gradcast.learners.acl import table as acl
-from gradcast.learners.tables import LearnerTable
+from gradcast.learners.acl import acl_table as acl
+from gradcast.learners.learner_table import LearnerTable
 from gradcast.specs.entry import Registry
 
 LEARNERS = Registry(

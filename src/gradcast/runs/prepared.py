@@ -15,7 +15,7 @@ from gradcast.specs.entry import Registry
 from gradcast.specs.imported import source_file
 from gradcast.specs.spec import Setting
 from gradcast.specs.table import Table
-from gradcast.streams.own_images import OwnImages
+from gradcast.streams.own_pool import OwnImages
 from gradcast.streams.pool import Pool
 from gradcast.streams.stream import Stream
 from gradcast.streams.task_data import TaskData

@@ -64,7 +64,7 @@ def run(
     content = [shared.content(row.setting) for row in spec.rows]  # bad data shows before anything is written
     with enough_memory(len(spec.seeds)):
         for row in spec.rows:
-            check(row.setting, shared.stream(row.setting))
+            check(row.setting, shared.stream(row.setting), spec.seeds)
     _warn_of_idle_signals(spec, shared)
     safety, stop = safety or Safety(), Stop()
     if safety.start == "resume":

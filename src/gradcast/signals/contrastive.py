@@ -12,9 +12,9 @@ from torch.nn.functional import normalize
 from gradcast.core import Labelled, Metrics, Signal, Unlabelled
 from gradcast.gradients.gradient import Gradient
 from gradcast.replicas.replicas import Replicas, Statistics
-from gradcast.signals.entries import signal_entry
 from gradcast.signals.head import Head
-from gradcast.signals.tables import SignalTable
+from gradcast.signals.signal_entry import signal_entry
+from gradcast.signals.signal_table import SignalTable
 from gradcast.specs.context import Context
 from gradcast.specs.table import Positive, Rate, Weight
 from gradcast.streams.augment import AUGMENTATIONS, Augmentation, AugmentationName, changed

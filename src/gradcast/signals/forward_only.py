@@ -7,8 +7,8 @@ import torch
 from gradcast.core import Metrics, Signal, Unlabelled
 from gradcast.gradients.gradient import Gradient
 from gradcast.replicas.replicas import Replicas, Statistics
-from gradcast.signals.entries import signal_entry
-from gradcast.signals.tables import SignalTable
+from gradcast.signals.signal_entry import signal_entry
+from gradcast.signals.signal_table import SignalTable
 
 
 class ForwardOnlySpec(SignalTable):

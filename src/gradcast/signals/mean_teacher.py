@@ -11,8 +11,8 @@ from gradcast.core import Batch, LogitSignal, Metrics, Preview, Unlabelled
 from gradcast.devices import to_device
 from gradcast.gradients.cross_entropy import squared_distance
 from gradcast.replicas.replicas import Replicas
-from gradcast.signals.entries import signal_entry
-from gradcast.signals.tables import SignalTable
+from gradcast.signals.signal_entry import signal_entry
+from gradcast.signals.signal_table import SignalTable
 from gradcast.specs.context import Context
 from gradcast.specs.table import Momentum, Weight
 from gradcast.streams.draws import Views

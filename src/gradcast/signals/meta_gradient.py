@@ -9,9 +9,9 @@ from torch import Tensor
 from gradcast.core import Batch, LogitSignal, Metrics, Mixed, Preview, Unlabelled
 from gradcast.gradients.cross_entropy import squared_distance
 from gradcast.replicas.replicas import Replicas
-from gradcast.signals.entries import signal_entry
 from gradcast.signals.mixtures import Shares, mix, mix_labels
-from gradcast.signals.tables import SignalTable
+from gradcast.signals.signal_entry import signal_entry
+from gradcast.signals.signal_table import SignalTable
 from gradcast.specs.context import Context
 from gradcast.specs.table import Weight
 

@@ -12,8 +12,8 @@ from gradcast.devices import to_device
 from gradcast.gradients.length import Length
 from gradcast.randomness import torch_generator
 from gradcast.replicas.replicas import Replicas
-from gradcast.signals.entries import signal_entry
-from gradcast.signals.tables import SignalTable
+from gradcast.signals.signal_entry import signal_entry
+from gradcast.signals.signal_table import SignalTable
 from gradcast.specs.context import Context
 from gradcast.specs.table import Weight
 

@@ -14,9 +14,9 @@ from gradcast.gradients.movement import Movement
 from gradcast.gradients.stacked_linear import Activation
 from gradcast.randomness import seeded
 from gradcast.replicas.replicas import Replicas
-from gradcast.signals.entries import signal_entry
 from gradcast.signals.meta_fitness import MetaFitness
-from gradcast.signals.tables import SignalTable
+from gradcast.signals.signal_entry import signal_entry
+from gradcast.signals.signal_table import SignalTable
 from gradcast.specs.context import Context
 from gradcast.specs.table import Momentum, Positive, Rate, Weight
 

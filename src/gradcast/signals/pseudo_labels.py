@@ -13,8 +13,8 @@ from gradcast.gradients.gradient import Gradient
 from gradcast.gradients.length import Length, unit
 from gradcast.gradients.sgd import LearningRate
 from gradcast.replicas.replicas import Replicas, Statistics
-from gradcast.signals.entries import signal_entry
-from gradcast.signals.tables import LabelsTable
+from gradcast.signals.signal_entry import signal_entry
+from gradcast.signals.signal_table import LabelsTable
 from gradcast.specs.context import Context
 from gradcast.training.schedule_tables import StepsSpec
 

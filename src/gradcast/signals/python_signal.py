@@ -5,8 +5,8 @@ from typing import Literal
 from pydantic import ConfigDict
 
 from gradcast.core import Signal
-from gradcast.signals.entries import signal_entry
-from gradcast.signals.tables import SignalTable
+from gradcast.signals.signal_entry import signal_entry
+from gradcast.signals.signal_table import SignalTable
 from gradcast.specs.context import Context
 from gradcast.specs.imported import build_imported
 from gradcast.specs.table import Positive

@@ -15,8 +15,8 @@ from gradcast.signals import (
     rotation,
     true_labels,
 )
-from gradcast.signals.entries import signal_entry
-from gradcast.signals.tables import SignalTable
+from gradcast.signals.signal_entry import signal_entry
+from gradcast.signals.signal_table import SignalTable
 from gradcast.specs.entry import Registry
 
 

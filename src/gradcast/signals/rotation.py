@@ -13,9 +13,9 @@ from gradcast.devices import to_device
 from gradcast.gradients.gradient import Gradient
 from gradcast.randomness import torch_generator
 from gradcast.replicas.replicas import Replicas, Statistics
-from gradcast.signals.entries import signal_entry
 from gradcast.signals.head import Head
-from gradcast.signals.tables import SignalTable
+from gradcast.signals.signal_entry import signal_entry
+from gradcast.signals.signal_table import SignalTable
 from gradcast.specs.context import Context
 from gradcast.specs.table import Weight
 from gradcast.streams.augment import quarter_turns

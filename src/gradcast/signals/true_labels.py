@@ -9,8 +9,8 @@ from gradcast.core import Labelled, LogitSignal, Metrics, Unlabelled
 from gradcast.gradients.cross_entropy import cross_entropy
 from gradcast.gradients.length import Length
 from gradcast.replicas.replicas import Replicas
-from gradcast.signals.entries import signal_entry
-from gradcast.signals.tables import LabelsTable
+from gradcast.signals.signal_entry import signal_entry
+from gradcast.signals.signal_table import LabelsTable
 from gradcast.specs.context import Context
 
 

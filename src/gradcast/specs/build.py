@@ -12,21 +12,21 @@ from gradcast.data.patches import patches
 from gradcast.devices import Place
 from gradcast.errors import GradcastError
 from gradcast.gradients.sgd import Sgd
-from gradcast.learners.entries import LearnerEntry
+from gradcast.learners.learner_entry import LearnerEntry
 from gradcast.learners.registry import LEARNERS
 from gradcast.networks.registry import network as plain_network
 from gradcast.randomness import seeded
 from gradcast.replicas.heads import Heads
 from gradcast.replicas.replicas import Replicas
-from gradcast.signals.entries import SignalEntry
 from gradcast.signals.pseudo import Attached
 from gradcast.signals.registry import SIGNALS
-from gradcast.signals.tables import SignalTable
+from gradcast.signals.signal_entry import SignalEntry
+from gradcast.signals.signal_table import SignalTable
 from gradcast.specs.context import Context, Plan
 from gradcast.specs.spec import Setting, StreamSpec
 from gradcast.streams import scenarios
 from gradcast.streams.draws import Draws, Feed, Views
-from gradcast.streams.own_images import OwnImages
+from gradcast.streams.own_pool import OwnImages
 from gradcast.streams.pool import TRANSFORMS, Pool, named, subset
 from gradcast.streams.pool_tables import (
     BlankSpec,

@@ -4,14 +4,15 @@
 images can tell.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import torch
 from torch import nn
 
 from gradcast.errors import GradcastError
-from gradcast.learners.acl.table import AclSpec
+from gradcast.learners.acl.acl_table import AclSpec
 from gradcast.learners.agem import AgemSpec
 from gradcast.learners.dcl import DclSpec
 from gradcast.learners.gem import GemSpec
@@ -23,7 +24,7 @@ from gradcast.signals.contrastive import ContrastiveSpec
 from gradcast.signals.predicted import PredictedSpec
 from gradcast.signals.pseudo_labels import PseudoLabelsSpec
 from gradcast.signals.registry import SIGNALS
-from gradcast.signals.tables import SignalTable
+from gradcast.signals.signal_table import SignalTable
 from gradcast.specs import build
 from gradcast.specs.spec import Setting
 from gradcast.streams.pool_tables import OwnPoolSpec
@@ -221,13 +222,13 @@ def contradiction(setting: Setting) -> str | None:
     return next((sentence for sentence in found if sentence is not None), None)
 
 
-def check(setting: Setting, stream: Stream) -> None:
-    """Raise where the tables of a row contradict each other, or do not fit its images."""
+def check(setting: Setting, stream: Stream, seeds: Sequence[int] = (0,)) -> None:
+    """Raise where the tables of a row contradict each other, or do not fit the images that these seeds see."""
     problem = contradiction(setting)
     if problem is not None:
         raise GradcastError(problem)
-    for task in range(len(stream.tasks)):
-        stream.labelled(task, 0)  # too few images of a class show here
+    for task, seed in product(range(len(stream.tasks)), seeds) if stream.labels is not None else ():
+        stream.labelled(task, seed)  # too few images of a class show here
     made = build.network(setting, stream)
     if any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in made.modules()):
         _check_batches(setting, stream)

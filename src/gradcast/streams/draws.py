@@ -14,8 +14,8 @@ from gradcast.devices import to_device
 from gradcast.randomness import numpy_generator, torch_generator
 from gradcast.signals.policy import Policy
 from gradcast.streams.augment import Augmentation
-from gradcast.streams.few_labels import of_task
-from gradcast.streams.own_images import OwnImages
+from gradcast.streams.choose_labels import of_task
+from gradcast.streams.own_pool import OwnImages
 from gradcast.streams.pool import Pool
 from gradcast.streams.walk import Walk
 

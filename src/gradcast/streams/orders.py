@@ -7,7 +7,7 @@ import torch
 
 from gradcast.core import Batch
 from gradcast.randomness import numpy_generator, torch_generator
-from gradcast.streams.few_labels import of_task
+from gradcast.streams.choose_labels import of_task
 from gradcast.streams.task_data import Portion, TaskData
 from gradcast.streams.walk import Walk
 

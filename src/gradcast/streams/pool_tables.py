@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from gradcast.specs.table import Place, Positive, Share, Table
 from gradcast.streams.augment import AugmentationName
-from gradcast.streams.own_images import OwnPoolName
+from gradcast.streams.own_pool import OwnPoolName
 from gradcast.streams.pool import TransformName
 
 PoolName = Literal[

@@ -9,7 +9,7 @@ from jaxtyping import Int
 from gradcast.data.images import Images, Pixels, Shape, move_pixels
 from gradcast.randomness import numpy_generator
 from gradcast.streams.augment import Augmentation
-from gradcast.streams.few_labels import choose_labelled
+from gradcast.streams.choose_labels import choose_labelled
 from gradcast.streams.scale import Scale
 
 

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from gradcast.devices import Place, free_memory
 from gradcast.errors import GradcastError, message_of
-from gradcast.learners.entries import LearnerEntry
+from gradcast.learners.learner_entry import LearnerEntry
 from gradcast.learners.registry import LEARNERS
 from gradcast.signals.registry import SIGNALS
 from gradcast.specs import build

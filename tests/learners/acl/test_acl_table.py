@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from gradcast.learners.acl.acl import Acl
-from gradcast.learners.acl.table import ENTRY, AclSpec
+from gradcast.learners.acl.acl_table import ENTRY, AclSpec
 from gradcast.networks.acl_network import AclNetwork
 from gradcast.specs import build
 from gradcast.training.schedule_tables import StepsSpec

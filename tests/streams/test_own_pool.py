@@ -11,7 +11,7 @@ from gradcast.runs.checkpoint.state import pack, restore
 from gradcast.signals.policy import Policy
 from gradcast.streams.augment import AUGMENTATIONS
 from gradcast.streams.draws import Draws, Feed, Views
-from gradcast.streams.own_images import OwnImages, OwnPoolName
+from gradcast.streams.own_pool import OwnImages, OwnPoolName
 from gradcast.streams.pool import named
 from gradcast.streams.scenarios import permuted, split
 from gradcast.streams.stream import Stream, Subset, Task

@@ -3,7 +3,7 @@ from typing import Literal
 import pytest
 from pydantic import ValidationError
 
-from gradcast.learners.tables import DescentTable, LearnerTable
+from gradcast.learners.learner_table import DescentTable, LearnerTable
 
 
 class Mine(LearnerTable):

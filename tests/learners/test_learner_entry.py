@@ -1,7 +1,7 @@
 from typing import Literal
 
-from gradcast.learners.entries import LearnerEntry, learner_entry
-from gradcast.learners.tables import LearnerTable
+from gradcast.learners.learner_entry import LearnerEntry, learner_entry
+from gradcast.learners.learner_table import LearnerTable
 
 
 class Mine(LearnerTable):

@@ -3,7 +3,7 @@ from typing import Literal
 import pytest
 from pydantic import ValidationError
 
-from gradcast.signals.tables import LabelsTable, SignalTable
+from gradcast.signals.signal_table import LabelsTable, SignalTable
 
 
 class Labels(LabelsTable):

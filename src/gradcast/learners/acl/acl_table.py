@@ -7,7 +7,7 @@ from torch import nn
 from gradcast.data.images import Shape
 from gradcast.learners.acl.acl import Acl, replicas
 from gradcast.learners.acl.settings import AclSettings
-from gradcast.learners.entries import LearnerEntry
+from gradcast.learners.learner_entry import LearnerEntry
 from gradcast.memories.by_class import ClassMemory
 from gradcast.networks.acl_network import AclNetwork, acl_network, residual_acl_network
 from gradcast.networks.registry import AlexNetSpec, ModelTable, SlimResNetSpec

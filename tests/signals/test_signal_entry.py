@@ -1,7 +1,7 @@
 from typing import Literal
 
-from gradcast.signals.entries import SignalEntry, signal_entry
-from gradcast.signals.tables import SignalTable
+from gradcast.signals.signal_entry import SignalEntry, signal_entry
+from gradcast.signals.signal_table import SignalTable
 from gradcast.streams.draws import Views
 
 

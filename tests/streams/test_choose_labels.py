@@ -4,7 +4,7 @@ import pytest
 from gradcast.data.digits import digits
 from gradcast.data.images import Images, Source
 from gradcast.errors import GradcastError
-from gradcast.streams.few_labels import choose_labelled, of_task
+from gradcast.streams.choose_labels import choose_labelled, of_task
 
 CLASSES = 3
 Y = np.array([0, 1, 2] * 10 + [0] * 5)
