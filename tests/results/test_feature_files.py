@@ -11,6 +11,14 @@ from gradcast.runs.directory import RunDirectory
 RANDOM = np.random.default_rng(0)
 
 
+def map_in(folder: Path) -> RunDirectory:
+    directory = RunDirectory(folder)
+    directory.clear("base", [3])
+    features = [RANDOM.normal(size=(20, 4)) for _ in range(2)]
+    write_feature_map(directory.seed("base", 3), feature_map(features, features))
+    return directory
+
+
 def test_a_feature_map_is_read_as_it_was_written(tmp_path: Path) -> None:
     directory, features = RunDirectory(tmp_path), [RANDOM.normal(size=(20, 4)) + task for task in range(2)]
     directory.clear("base", [3])
@@ -41,7 +49,7 @@ def test_a_feature_map_is_read_as_it_was_written(tmp_path: Path) -> None:
     ],
 )
 def test_a_damaged_feature_map_is_a_sentence(old: str, new: str, tmp_path: Path) -> None:
-    directory = portrait_in(tmp_path)
+    directory = map_in(tmp_path)
     file = directory.seed("base", 3) / FILE
     assert old in file.read_text()
     file.write_text(file.read_text().replace(old, new, 1))

@@ -1,11 +1,7 @@
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from gradcast.results.feature_files import write_feature_map
 from gradcast.results.feature_map import DRAWN, feature_map, principal, probe
-from gradcast.runs.directory import RunDirectory
 
 RANDOM = np.random.default_rng(0)
 
@@ -65,11 +61,3 @@ def test_a_feature_map_draws_equally_many_of_every_task() -> None:
     np.testing.assert_array_equal(found.by_task(found.private)[2], every[-9:])
     np.testing.assert_array_equal(found.by_task(found.private)[1][[0, -1]], every[[500, 919]])
     assert found.shared.probe == probe(shared)
-
-
-def portrait_in(folder: Path) -> RunDirectory:
-    directory = RunDirectory(folder)
-    directory.clear("base", [3])
-    features = [RANDOM.normal(size=(20, 4)) for _ in range(2)]
-    write_feature_map(directory.seed("base", 3), feature_map(features, features))
-    return directory

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from gradcast.errors import GradcastError
-from gradcast.results.report.beside import environment, follow_links, portrait, stream
+from gradcast.results.report.beside import environment, feature_map, follow_links, stream
 from gradcast.results.report.read import read_run, read_runs
 from gradcast.runs.directory import RunDirectory
 from tests.results.report.copies import copy_of_run, with_portrait
@@ -46,13 +46,13 @@ def test_a_link_that_leads_nowhere_is_no_row_that_has_not_begun(tmp_path: Path) 
 
 def test_a_portrait_or_what_is_wrong_with_it(tmp_path: Path) -> None:
     directory = copy_of_run(tmp_path / "a")
-    assert portrait(directory, "base", 0) == (None, "")
+    assert feature_map(directory, "base", 0) == (None, "")
     drawn = with_portrait(directory, "base")
-    found, flaw = portrait(directory, "base", 0)
+    found, flaw = feature_map(directory, "base", 0)
     assert found is not None
     assert (found.chance, flaw) == (drawn.chance, "")
     (directory.seed("base", 0) / "features.json").write_text("{")
-    found, flaw = portrait(directory, "base", 0)
+    found, flaw = feature_map(directory, "base", 0)
     assert found is None
     assert flaw.startswith("A picture of features is missing: ")
 

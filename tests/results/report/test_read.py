@@ -37,14 +37,14 @@ def test_curves_are_those_of_the_files(tmp_path: Path) -> None:
 
 def test_a_damaged_portrait_is_missing_and_said_and_the_row_stands_without_it(tmp_path: Path) -> None:
     directory = copy_of_run(tmp_path / "a")
-    assert all(row.portrait is None for row in read_run(directory.path).rows)
-    portrait = with_portrait(directory, "base")
-    found = read_run(directory.path).rows[0].portrait
+    assert all(row.feature_map is None for row in read_run(directory.path).rows)
+    feature_map = with_portrait(directory, "base")
+    found = read_run(directory.path).rows[0].feature_map
     assert found is not None
-    assert found.shared.probe == portrait.shared.probe
+    assert found.shared.probe == feature_map.shared.probe
     (directory.seed("base", 0) / "features.json").write_text("[1]")
     run = read_run(directory.path)
-    assert run.rows[0].portrait is None
+    assert run.rows[0].feature_map is None
     assert len(run.results) == 3
     (sentence,) = run.damage
     assert sentence.startswith("A picture of features is missing: ")

@@ -38,7 +38,7 @@ def test_difference_maps_share_a_scale_that_fits_all(tmp_path: Path) -> None:
 
 def test_rows_with_two_kinds_of_features_show_them_and_a_number(tmp_path: Path) -> None:
     directory = copy_of_run(tmp_path / "a")
-    portrait = with_portrait(directory, "random")
+    feature_map = with_portrait(directory, "random")
     content = sections(read_run(directory.path))
     names = [section.name for section in content]
     assert names.index("features") == names.index("stream") + 1
@@ -47,7 +47,7 @@ def test_rows_with_two_kinds_of_features_show_them_and_a_number(tmp_path: Path) 
     assert "private ones: task told 100 %, chance 50 %" in drawn["features-random"].alt
     (table,) = (block for block in content[names.index("features")].blocks if isinstance(block, Table))
     numbers = [cell.value for cell in table.rows[0][1:]]
-    assert numbers == [100 * portrait.shared.probe, 100.0, 50.0]
+    assert numbers == [100 * feature_map.shared.probe, 100.0, 50.0]
     assert len(table.rows) == 1
 
 

@@ -20,17 +20,17 @@ def feature_panels(portraits: Sequence[tuple[str, FeatureMap]]) -> "Figure":
     lines = -(-tasks // 7)
     figure = Figure(figsize=(7.4, 0.4 + 3.2 * len(portraits) + 0.17 * lines), layout="constrained")
     grid = figure.subplots(len(portraits), 2, squeeze=False)
-    for (left, right), (label, portrait) in zip(grid, portraits, strict=True):
-        _draw(left, f"{plain(label, 34)}\nshared features", portrait, portrait.shared)
-        _draw(right, "\nprivate features", portrait, portrait.private)
+    for (left, right), (label, feature_map) in zip(grid, portraits, strict=True):
+        _draw(left, f"{plain(label, 34)}\nshared features", feature_map, feature_map.shared)
+        _draw(right, "\nprivate features", feature_map, feature_map.private)
     handles, texts = grid[0][0].get_legend_handles_labels()
     figure.legend(handles, texts, loc="outside lower left", ncols=min(tasks, 7), fontsize=8)
     return figure
 
 
-def _draw(axis: "Axes", title: str, portrait: FeatureMap, view: View) -> None:
+def _draw(axis: "Axes", title: str, feature_map: FeatureMap, view: View) -> None:
     """Axes have no scale: only nearness means something."""
-    for task, points in enumerate(portrait.by_task(view)):
+    for task, points in enumerate(feature_map.by_task(view)):
         axis.plot(
             *points.T,
             linestyle="",
@@ -41,12 +41,12 @@ def _draw(axis: "Axes", title: str, portrait: FeatureMap, view: View) -> None:
             markeredgewidth=0,
             label=f"task {task + 1}",
         )
-    axis.set_title(f"{title}: {said(portrait, view)}", parse_math=False)
+    axis.set_title(f"{title}: {said(feature_map, view)}", parse_math=False)
     axis.set_xlabel(f"first two components, {100 * view.explained:.0f} % of the variance")
     axis.set_xticks([])
     axis.set_yticks([])
 
 
-def said(portrait: FeatureMap, view: View) -> str:
+def said(feature_map: FeatureMap, view: View) -> str:
     """How well the probe tells tasks."""
-    return f"task told {100 * view.probe:.0f} %, chance {100 * portrait.chance:.0f} %"
+    return f"task told {100 * view.probe:.0f} %, chance {100 * feature_map.chance:.0f} %"

@@ -29,8 +29,8 @@ def stream(directory: RunDirectory, row: str) -> str:
     return ""
 
 
-def portrait(directory: RunDirectory, row: str, seed: int) -> tuple[FeatureMap | None, str]:
-    """The portrait, and what is wrong with it."""
+def feature_map(directory: RunDirectory, row: str, seed: int) -> tuple[FeatureMap | None, str]:
+    """The feature map, and what is wrong with it."""
     try:
         return read_feature_map(directory, row, seed), ""
     except GradcastError as error:

@@ -81,7 +81,7 @@ def features_table(run: Run) -> Table:
             *(figure(100 * share, ".1f") for share in (own.shared.probe, own.private.probe, own.chance)),
         ]
         for row in run.rows
-        if (own := row.portrait) is not None
+        if (own := row.feature_map) is not None
     ]
     head = ["row", "by shared features", "by private features", "by chance"]
     return Table("features", "Images whose task a linear probe tells (%)", head, rows)

@@ -59,7 +59,7 @@ def write_report(directory: RunDirectory, results: Sequence[RowResult]) -> None:
 def _features(directory: RunDirectory, results: Sequence[RowResult]) -> list[str]:
     """Words on features and their picture, where rows have two kinds of them."""
     found = [(own.label, read_feature_map(directory, own.name, own.seeds[0])) for own in results]
-    seen = [(label, portrait) for label, portrait in found if portrait is not None]
+    seen = [(label, feature_map) for label, feature_map in found if feature_map is not None]
     if not seen:
         return []
     figure = feature_panels(seen)

@@ -11,7 +11,7 @@ from gradcast.errors import GradcastError
 from gradcast.results import result
 from gradcast.results.feature_map import FeatureMap
 from gradcast.results.history import when_tested
-from gradcast.results.report.beside import environment, follow_links, portrait, stream
+from gradcast.results.report.beside import environment, feature_map, follow_links, stream
 from gradcast.results.report.progress import accuracy_so_far, metrics_so_far, over_seen_tasks
 from gradcast.results.result import COURSES, Courses, RowResult, courses
 from gradcast.results.statistics import correct
@@ -38,7 +38,7 @@ class RowState:
     time: dict[str, object]
     flaw: str = ""  # a sentence, where something of it cannot be read
     tests: Int[np.ndarray, " tests"] | None = None  # where labels are few: the steps that end in one
-    portrait: FeatureMap | None = None  # of the first seed, where the row is finished and has one
+    feature_map: FeatureMap | None = None  # of the first seed, where the row is finished and has one
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ def _row(directory: RunDirectory, spec: Spec, place: int, row: Row) -> RowState:
     if short is None and not np.isnan(accuracy).all():
         curves["accuracy"] = accuracy
     text, time, flaw = environment(directory.path / row.name / "env.json") if finished else ("", {}, "")
-    drawn, damage = portrait(directory, row.name, spec.seeds[0]) if finished else (None, "")
+    drawn, damage = feature_map(directory, row.name, spec.seeds[0]) if finished else (None, "")
     unknown = stream(directory, row.name) if finished else ""
     flaw = " ".join(filter(None, (*flaws, flaw, damage, unknown)))
     tests = None if short is None else when_tested(short)

@@ -118,17 +118,17 @@ def _curves(run: Run, titles: dict[str, str]) -> list[Block]:
 
 
 def _features(run: Run) -> list[Block]:
-    seen = [(row, row.portrait) for row in run.rows if row.portrait is not None]
+    seen = [(row, row.feature_map) for row in run.rows if row.feature_map is not None]
     if not seen:
         return []
     pictures = [
         Picture(
             f"features-{row.name}",
             f"Features of {row.label} on two principal components, a colour for each task. Shared ones: "
-            f"{said(portrait, portrait.shared)}; private ones: {said(portrait, portrait.private)}.",
-            feature_panels([(row.label, portrait)]),
+            f"{said(feature_map, feature_map.shared)}; private ones: {said(feature_map, feature_map.private)}.",
+            feature_panels([(row.label, feature_map)]),
         )
-        for row, portrait in seen
+        for row, feature_map in seen
     ]
     return [Gallery(f"{FEATURES} (seed {run.spec.seeds[0]}).", pictures, "wide"), evidence.features_table(run), PROBE]
 
