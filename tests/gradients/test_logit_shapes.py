@@ -9,10 +9,10 @@ Y = torch.zeros(2, 6, dtype=torch.long)
 
 
 def test_what_belongs_together_passes() -> None:
-    check_logits(Z, (2,), 4)
-    check_logits(Z, (), 4)  # one learner, two batches
-    check_labelled(Z, None, Y, (2,), 4)
-    check_labelled(Z, Z, Y, (2,), 4)
+    assert check_logits(Z, (2,), 4) is None
+    assert check_logits(Z, (), 4) is None  # one learner, two batches
+    assert check_labelled(Z, None, Y, (2,), 4) is None
+    assert check_labelled(Z, Z, Y, (2,), 4) is None
 
 
 @pytest.mark.parametrize(

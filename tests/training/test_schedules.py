@@ -402,5 +402,8 @@ def test_batches_may_differ_and_must_be_filled() -> None:
 def test_batches_are_full() -> None:
     """A pass through the 1,297 digits in batches of 16 would end in a single image; walks have no end."""
     fine = few_labels("mg", "stream.batch=16", "policy.batch=16")
-    check(fine, build.stream(fine.stream, SHELF))
-    check(few_labels("supervised", "policy.batch=1"), build.stream(fine.stream, SHELF))
+    images = build.stream(fine.stream, SHELF)
+    check(fine, images)
+    check(few_labels("supervised", "policy.batch=1"), images)
+    with pytest.raises(GradcastError, match=r"policy\.batch leads to a pass of a single image"):
+        check(few_labels("soft", "policy.batch=1"), images)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gradcast.core import Batch
 from gradcast.data.images import move_pixels
-from gradcast.devices import Place
+from gradcast.devices import Place, to_device
 from gradcast.errors import GradcastError
 from gradcast.randomness import numpy_generator
 from gradcast.streams.augment import augment
@@ -36,7 +36,7 @@ class Portion:
 
     def ordered(self, order: Int[np.ndarray, "r k"]) -> "Portion":
         """These of its images, in this order."""
-        moved = torch.from_numpy(order).to(self.y.device)
+        moved = to_device(order, self.y.device)  # asked for in every step of a walk: the device is not waited for
         tasks = None if self.tasks is None else self.tasks.gather(1, moved)
         return replace(self, index=self.index.gather(1, moved), y=self.y.gather(1, moved), tasks=tasks)
 

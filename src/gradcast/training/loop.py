@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from gradcast.core import Batch, Feeds, Metrics
+from gradcast.devices import to_device
 from gradcast.streams.draws import Draws
 from gradcast.streams.task_data import TaskData
 from gradcast.training.average import Average, shown
@@ -178,9 +179,10 @@ class Loop:
         metrics = self.trainer.step(self.schedule.order.batch(turn.number), draw, turn)
         if self.average is not None:
             self.average.follow(self.trainer.model)
-        finite, going = metrics.pop("finite") != 0, turn.going  # a graph tells numbers
+        finite = metrics.pop("finite") != 0  # a graph tells numbers
+        going = None if turn.going is None else to_device(turn.going, finite.device)
         if going is not None:
-            finite = finite | ~going.to(finite.device)
+            finite = finite | ~going
         self.check.add(count, finite, self._number(turn.task), skips=self.trainer.skips)
         if self.schedule.may_end_early and turn.place + 1 == self.schedule.epoch(turn.task):
             self._look(turn.task)  # before a validation decides by what is not finite
