@@ -70,3 +70,15 @@ def test_a_gpus_kernels_pass_networks_as_a_host_does(build: Callable[[], nn.Modu
         found = trial.by(folded.outputs, module.float().cuda(), x.float().cuda())
     for ours, theirs in zip(found, expected, strict=True):  # rounding opens a few gates and chooses a few pixels
         assert (ours.double().cpu() - theirs).norm() < 0.02 * theirs.norm() + 1e-6
+
+
+@needs_gpu
+def test_in_float64_the_passes_of_replicas_leave_the_library_as_it_was() -> None:
+    module, x = SlimResNet18(4, 5).double(), torch.rand(12, 3, 16, 16, dtype=torch.float64)
+    expected = trial.by(folded.outputs, copy.deepcopy(module), x)
+    module, x = module.cuda(), x.cuda()
+    for ours, theirs in zip(trial.by(folded.outputs, module, x), expected, strict=True):
+        assert torch.allclose(ours.cpu(), theirs, rtol=1e-9, atol=1e-12)
+    alone = module.train()(x[:6])
+    with torch.backends.cudnn.flags(enabled=False):
+        assert torch.allclose(alone, module(x[:6]), rtol=1e-9)

@@ -151,9 +151,15 @@ def convolve(x: Tensor, filters: Tensor, *, stride: int) -> Tensor:
 
 
 def writes(x: Tensor, filters: Tensor) -> bool:
-    """Whether the library can write the convolutions of several replicas side by side."""
-    there = x.is_cuda and cudnn.enabled and cudnn.is_available() and torch.version.hip is None
-    return len(filters) > 1 and there and (x.dtype != torch.bfloat16 or _modern(x.device))
+    """Whether the library can write the convolutions of several replicas side by side.
+
+    Not in float64, which torch never asks for with channels last: one such convolution, and torch's own of the same
+    shape give wrong numbers from then on.
+    """
+    if len(filters) == 1 or not x.is_cuda or not cudnn.enabled or torch.version.hip is not None:
+        return False
+    typed = x.dtype == torch.float32 or (x.dtype == torch.bfloat16 and _modern(x.device))
+    return cudnn.is_available() and typed
 
 
 def written(x: Tensor, filters: Tensor, options: Options) -> Tensor:
