@@ -6,13 +6,14 @@ import pytest
 import torch
 
 from gradcast.errors import GradcastError
-from gradcast.results import statistics
 from gradcast.results.comparison import Comparisons, compare
+from gradcast.results.run_result import RunResult
 from gradcast.runs.directory import RunDirectory
 from gradcast.runs.recorder import Recorder
 from tests.trained_runs import finished, small
 
 BASE = {"base": [80.0, 81.0, 79.0]}
+THREE = "random control, no claim: mean +3.0 points, t interval +2.8 to +3.2"
 
 
 def made(
@@ -49,12 +50,7 @@ def test_two_rows_of_a_run_are_what_the_run_says() -> None:
     (own,) = found.found
     expected = results[2].paired
     assert expected is not None
-    assert own.paired.difference == expected.difference
-    assert (own.paired.t_test, own.paired.t_test_holm, own.paired.verdict) == (
-        expected.t_test,
-        expected.t_test,
-        expected.verdict,
-    )
+    assert own.paired == expected
     assert own.title == f"{results[2].label} against {results[0].label}"
     assert own.seeds == [0, 1, 2]
     assert found.left_out == []
@@ -65,8 +61,8 @@ def test_the_first_row_is_the_base(tmp_path: Path) -> None:
     forth, back = compare(run / "base", run / "random"), compare(run / "random", run / "base")
     assert forth.found[0].paired.difference.mean == pytest.approx(3.0)
     assert back.found[0].paired.difference.mean == pytest.approx(-3.0)
-    assert verdicts(forth) == ["random helps by 2.8 to 3.2 points"]
-    assert verdicts(back) == ["base costs 2.8 to 3.2 points"]
+    assert verdicts(forth) == [THREE]
+    assert verdicts(back) == ["base open: 3 seeds, a verdict needs 10 (mean -3.0 points, t interval -3.2 to -2.8)"]
 
 
 def test_rows_of_the_same_name_are_paired_across_runs(tmp_path: Path) -> None:
@@ -107,19 +103,32 @@ def test_a_row_is_the_base_of_all_others_wherever_it_stands(tmp_path: Path) -> N
         compare(elsewhere / "base", elsewhere)
 
 
-def test_several_comparisons_are_corrected(tmp_path: Path) -> None:
-    acc = BASE | {"predicted": [81.3, 83.0, 81.7], "random": [80.5, 80.4, 80.1]}  # predicted: +1.3, +2.0, +2.7
-    run = made(tmp_path, acc)
-    alone = compare(run / "base", run / "predicted").found[0].paired
-    weak, noise = (own.paired for own in compare(run / "base", run).found)
-    raw = statistics.compare(acc["random"], acc["base"])
-    assert alone.t_test == pytest.approx(0.038491, abs=5e-7)  # t = 2 / (0.7 / sqrt(3)), p = 1 - t / sqrt(t² + 2)
-    assert alone.verdict == "helps by 0.3 to 3.7 points"
-    assert weak.t_test == alone.t_test
-    assert (weak.t_test_holm, noise.t_test_holm) == pytest.approx((2 * alone.t_test, raw.t_test))
-    assert weak.wilcoxon_holm == pytest.approx(2 * 0.25)
-    assert weak.verdict == "no measurable effect among 2 comparisons (alone: +0.3 to +3.7 points)"
-    assert noise.verdict == raw.verdict
+ROWS = 'row=[{name="base"}, {name="one", learner.lr=0.2}, {name="two", learner.lr=0.3}, {name="three"}]'
+SEEDS = "seeds=[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]"
+TEN = [80.0, 81.0, 79.0, 82.0, 80.5, 79.5, 81.5, 80.2, 79.8, 81.1]
+
+
+def test_one_row_has_the_family_of_its_run(tmp_path: Path) -> None:
+    """Whether one pair is asked for or all of them; rows that are not finished belong to it too."""
+    gains = [0.9, 1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8]
+    better, worse = ([80 + sign * gain for gain in gains] for sign in (1, -1))
+    acc = {"base": [80.0] * 10, "one": better, "two": worse}
+    run = made(tmp_path, acc, ROWS, SEEDS)
+    every = {own.variant.name: own.paired for own in compare(run / "base", run).found}
+    (alone,) = compare(run / "base", run / "one").found
+    assert alone.paired == every["one"]
+    assert alone.paired.family == 3
+    assert alone.paired.wilcoxon_holm == pytest.approx(3 * 2 / 2**10)
+    assert RunResult.read(run).comparisons[0].paired == alone.paired
+    other = made(tmp_path, {"base": TEN}, "learner.lr=0.7", SEEDS)  # a base from elsewhere: the same family again
+    (across,) = compare(other / "base", run / "one").found
+    assert across.paired.family == len(compare(other / "base", run).found) == 3
+
+
+def test_rows_of_two_runs_are_a_family_of_their_own(tmp_path: Path) -> None:
+    rows = {"base": TEN, "one": [value + 1 for value in TEN], "two": TEN}
+    a, b = made(tmp_path, rows, ROWS, SEEDS), made(tmp_path, rows | {"one": TEN}, ROWS, SEEDS, "learner.memory=8")
+    assert [own.paired.family for own in compare(a, b).found] == [1, 1, 1]  # identical rows claim nothing
 
 
 def test_a_run_with_itself_is_identical() -> None:
@@ -140,7 +149,7 @@ def test_seeds_are_paired_by_number_and_the_others_named(tmp_path: Path) -> None
         f"{b / 'base'}: seeds left out, since {a / 'base'} lacks them: 5",
     ]
     one = made(tmp_path, {"base": [82.0]}, "seeds=[1]")
-    assert "proves nothing" in verdicts(compare(a / "base", one / "base"))[0]
+    assert "open: 1 seed, " in verdicts(compare(a / "base", one / "base"))[0]
     none = made(tmp_path, {"base": [82.0]}, "seeds=[4]")
     with pytest.raises(GradcastError, match=r"no seed in common \(4; 9, 0, 1, 2\); run both on the same seeds"):
         compare(a / "base", none / "base")
@@ -187,7 +196,7 @@ def test_a_damaged_row_is_named_and_the_others_are_compared(tmp_path: Path, file
     run = made(tmp_path, BASE | {"predicted": [80.0, 81.1, 79.0], "random": [83.0, 83.9, 82.1]})
     (run / "predicted" / file).write_text("{")
     found = compare(run / "base", run)
-    assert verdicts(found) == ["random helps by 2.8 to 3.2 points"]
+    assert verdicts(found) == [THREE]
     (sentence,) = found.damage
     assert f"predicted/{file} cannot be read" in sentence
     assert found.as_dict()["damage"] == [sentence]
@@ -203,8 +212,8 @@ def test_paths_may_be_relative_or_linked(tmp_path: Path, monkeypatch: pytest.Mon
     run = made(tmp_path, BASE | {"random": [83.0, 83.9, 82.1]})
     (tmp_path / "link").symlink_to(run)
     monkeypatch.chdir(run / "base")
-    assert verdicts(compare(Path("."), Path("../random"))) == ["random helps by 2.8 to 3.2 points"]
-    assert verdicts(compare(Path("."), tmp_path / "link")) == ["random helps by 2.8 to 3.2 points"]
+    assert verdicts(compare(Path("."), Path("../random"))) == [THREE]
+    assert verdicts(compare(Path("."), tmp_path / "link")) == [THREE]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 import json
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from gradcast.results.measures import measure
 from gradcast.results.report import verdicts
 from gradcast.results.result import course, courses, diagnose, errors, read
-from gradcast.results.statistics import compare, correct
+from gradcast.results.verdict import Pair, judge
 from gradcast.runs.run import run
 from gradcast.runs.step_log import Line
 from gradcast.specs.text import parse
@@ -24,8 +25,9 @@ def test_results_are_a_function_of_the_directory() -> None:
     }
     base = results[0]
     assert base.paired is None
-    several = [compare(own.acc(), base.acc()) for own in results[1:]]
-    assert [own.paired for own in results[1:]] == correct(several)
+    predicted, random = results[1:]
+    claim = Pair(predicted.sample(), base.sample(), controls=[random.sample()])
+    assert [own.paired for own in results[1:]] == judge([claim, Pair(random.sample(), base.sample(), "control")])
     assert base.matrices.shape == (3, 4, 3)
     assert base.measures[1] == measure(
         np.loadtxt(directory.seed("base", 1) / "accuracy.csv", delimiter=",", skiprows=1)[:, 1:]
@@ -122,20 +124,34 @@ def test_what_a_signal_adds_to_an_average_is_told_apart(tmp_path: Path) -> None:
     rows = [
         "[[row]]",
         "[[row]]\nevaluation.average = 5",
-        "[[row]]\nevaluation.average = 5\nsignal.name = 'forward-only'",
+        "[[row]]\nevaluation.average = 5\nsignal.name = 'predicted'",
     ]
     tables = "\n".join(["[stream]", "tasks = 2", "samples = 40", "[model]", "hidden = [8]", *rows])
     spec = parse({"name": "own", "seeds": [0, 1, 2]} | tomllib.loads(tables))
     directory, (base, averaged, best) = run(spec, out=tmp_path, device="cpu")
-    assert base.added is averaged.added is None
-    assert best.added is not None
-    several = [
-        compare(averaged.acc(), base.acc()),
-        compare(best.acc(), base.acc()),
-        compare(best.acc(), averaged.acc()),
+    assert base.added == averaged.added == ()
+    (added,) = best.added
+    pairs = [(averaged, base), (best, base), (best, averaged)]
+    several = judge([Pair(own.sample(), against.sample()) for own, against in pairs])
+    assert [averaged.paired, best.paired, added.paired] == several
+    assert verdicts([base, averaged, best])[-1] == f"{best.label} against {averaged.label}: {added.paired.verdict}"
+    told = json.loads((directory.path / "result.json").read_text())[2]["one_thing_added"][0]
+    assert (told["against"], told["difference"]["mean"]) == (averaged.label, added.paired.difference.mean)
+    assert averaged.label in (directory.path / "report.md").read_text().partition("predicted gradients")[2]
+
+
+def test_seeds_that_skipped_no_step_count_in_the_mean() -> None:
+    logs: list[list[Line]] = [
+        [{"step": step, "task": 0, "loss": 1.0, "skipped": skipped} for step, skipped in enumerate(own)]
+        for own in ([1.0, 1.0, 0.0], [0.0, 0.0, 0.0])
     ]
-    assert [averaged.paired, best.paired, best.added.paired] == correct(several)
-    assert verdicts([base, averaged, best])[-1] == f"{best.label} against {averaged.label}: {best.added.paired.verdict}"
-    told = json.loads((directory.path / "result.json").read_text())[2]["signal_alone"]
-    assert (told["against"], told["difference"]["mean"]) == (averaged.label, best.added.paired.difference.mean)
-    assert averaged.label in (directory.path / "report.md").read_text().partition("unlabelled pass only")[2]
+    assert [diagnose(log)["skipped_steps"] for log in logs] == [2.0, 0.0]
+    assert "skipped_steps" not in diagnose([{"step": 0, "task": 0, "loss": 1.0}])
+
+
+def test_intervals_of_accuracies_stay_among_accuracies() -> None:
+    base = finished()[1][0]
+    three = [replace(own, acc=acc) for own, acc in zip(base.measures, (0.99, 0.4, 0.98), strict=True)]
+    wide = replace(base, measures=three)
+    found = wide.over_seeds("acc")
+    assert (found.low, found.high) == (0.0, 1.0)

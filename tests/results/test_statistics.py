@@ -1,10 +1,22 @@
 import math
+from itertools import product
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from gradcast.results.statistics import bootstrap, compare, correct, holm, interval, power, seeds_needed
+from gradcast.results.statistics import (
+    effect_size,
+    enough_seeds,
+    fewest_seeds,
+    hodges_lehmann,
+    holm,
+    interval,
+    power,
+    seeds_needed,
+    signed_rank,
+    t_test,
+)
 
 
 def test_interval_by_hand() -> None:
@@ -13,6 +25,7 @@ def test_interval_by_hand() -> None:
     assert found.mean == 2
     assert found.half == pytest.approx(half)
     assert (found.low, found.high) == pytest.approx((2 - half, 2 + half))
+    assert found.symmetric
 
 
 def test_one_seed_has_no_interval() -> None:
@@ -20,53 +33,105 @@ def test_one_seed_has_no_interval() -> None:
     assert (found.mean, found.low, found.high) == (5.0, -math.inf, math.inf)
 
 
-def test_tests_are_scipys_on_the_pairs() -> None:
-    generator = np.random.default_rng(0)
-    base = generator.normal(80, 3, 8)
-    variant = base + generator.normal(1, 0.5, 8)
-    found = compare(list(variant), list(base))
-    assert found.t_test == pytest.approx(stats.ttest_rel(variant, base).pvalue)
-    assert found.wilcoxon == pytest.approx(stats.wilcoxon(variant, base).pvalue)
-    assert found.difference.mean == pytest.approx(np.mean(variant - base))
+def test_an_interval_of_accuracies_ends_where_accuracies_do() -> None:
+    found = interval([99.9, 99.0, 90.0], (0.0, 100.0))
+    whole = interval([99.9, 99.0, 90.0])
+    assert whole.high > 100
+    assert (found.high, found.low, found.mean) == (100.0, whole.low, whole.mean)
+    assert not found.symmetric
 
 
-def test_a_comparison_by_hand() -> None:
-    """Differences 1, 2, 3, 4, 5: mean 3, standard deviation sqrt(2.5), t = 3 / sqrt(0.5) = 4.2426."""
-    found = compare([81.0, 83.0, 82.0, 85.0, 86.0], [80.0, 81.0, 79.0, 81.0, 81.0])
-    half = 2.7764451051977987 * math.sqrt(0.5)  # t quantile with four degrees of freedom
-    assert (found.difference.low, found.difference.high) == pytest.approx((3 - half, 3 + half))
-    assert found.effect_size == pytest.approx(1.8973665961010275)
-    assert found.t_test == pytest.approx(0.013236, abs=5e-7)
-    assert found.wilcoxon == 2 / 2**5  # all five signs agree: one of 32 outcomes, on either side
-    assert found.verdict == "helps by 1.0 to 5.0 points"
-    assert found.seeds_needed == 5
+@pytest.mark.parametrize("seeds", [1, 2, 5, 6, 10, 15, 25, 50])
+def test_without_ties_the_test_is_scipys(seeds: int) -> None:
+    differences = np.random.default_rng(seeds).normal(0.4, 1.0, seeds)
+    assert signed_rank(differences) == pytest.approx(stats.wilcoxon(differences, method="exact").pvalue, rel=1e-9)
 
 
-@pytest.mark.parametrize("seeds", [2, 3, 5, 20])
-def test_bootstrap_is_scipys(seeds: int) -> None:
-    differences = np.random.default_rng(seeds).exponential(2.0, seeds) - 1
-    found = bootstrap(differences)
-    theirs = stats.bootstrap(
-        (differences,), np.mean, n_resamples=9999, rng=np.random.default_rng(0)
-    ).confidence_interval
-    close = 0.03 * (theirs.high - theirs.low)  # other draws move an end by about a hundredth of the width
-    assert (found.low, found.high) == (pytest.approx(theirs.low, abs=close), pytest.approx(theirs.high, abs=close))
-    assert found.mean == pytest.approx(differences.mean())
-    assert bootstrap(differences) == found
+@pytest.mark.parametrize(
+    "differences",
+    [[0.5] * 5, [0.5, 0.5, 0.5, 0.5, 0.6], [1.0, -1.0, 2.0, 2.0, -3.0, 3.0, 3.0], [0.0, 0.0, 1.0, 1.0, -0.5, 2.0]],
+)
+def test_with_ties_every_choice_of_signs_is_counted(differences: list[float]) -> None:
+    """A spelling that shares nothing: all 2^n sums of signed midranks; zeros are left out."""
+    own = [value for value in differences if value]
+    ranks = stats.rankdata(np.abs(own))
+    sums = [
+        sum(rank for rank, sign in zip(ranks, signs, strict=True) if sign) for signs in product([0, 1], repeat=len(own))
+    ]
+    seen = sum(rank for rank, value in zip(ranks, own, strict=True) if value > 0)
+    tail = min(np.mean([total >= seen for total in sums]), np.mean([total <= seen for total in sums]))
+    assert signed_rank(np.array(differences)) == pytest.approx(min(1.0, 2 * tail))
 
 
-def test_bootstrap_of_a_large_normal_sample_is_the_t_interval() -> None:
-    differences = np.random.default_rng(0).normal(1.0, 1.0, 400)
-    exact, found = interval(list(differences)), bootstrap(differences)
-    assert (found.low, found.high) == pytest.approx((exact.low, exact.high), abs=0.1 * exact.half)
+def test_a_small_change_of_one_seed_changes_the_p_value_little() -> None:
+    """With a t test five differences of 0.5 had p = 0.0625, and with one of them 0.6 p < 0.0001."""
+    assert signed_rank(np.array([0.5] * 5)) == signed_rank(np.array([0.5, 0.5, 0.5, 0.5, 0.6])) == 2 / 2**5
+
+
+def test_rounding_makes_no_rank() -> None:
+    base = np.array([80.0, 81.0, 79.3, 80.7])
+    assert signed_rank((base + 0.01) - base) == 2 / 2**4
+    assert signed_rank(np.zeros(5)) == 1.0
+
+
+def test_the_estimate_and_its_interval_by_hand() -> None:
+    """Six differences: 21 means of pairs; at 95 % only the two outermost are the ends (P(T = 0) = 1 / 64)."""
+    differences = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
+    means = sorted((a + b) / 2 for i, a in enumerate(differences) for b in differences[i:])
+    found = hodges_lehmann(differences)
+    assert (found.value, found.low, found.high) == (means[10], means[0], means[-1])
+    assert hodges_lehmann(differences[:5]).low == -math.inf  # 2 / 2^5 is more than 5 %
+    ten = hodges_lehmann(np.arange(10.0))
+    all_means = sorted((a + b) / 2 for a in range(10) for b in range(a, 10))
+    assert (ten.low, ten.high) == (all_means[8], all_means[-9])  # the table's critical value for n = 10 is 8
+
+
+@pytest.mark.parametrize("confidence", [0.95, 1 - 0.05 / 12])
+def test_the_interval_holds_the_shifts_that_the_test_does_not_reject(confidence: float) -> None:
+    differences = np.random.default_rng(1).normal(0.5, 1.0, 12)
+    found = hodges_lehmann(differences, confidence)
+    inside, outside = [found.low + 1e-4, found.high - 1e-4], [found.low - 1e-4, found.high + 1e-4]
+    assert all(signed_rank(differences - shift) > 1 - confidence for shift in inside)
+    assert all(signed_rank(differences - shift) <= 1 - confidence for shift in outside)
+
+
+def test_the_t_test_is_scipys() -> None:
+    differences = np.random.default_rng(0).normal(1.0, 2.0, 8)
+    assert t_test(differences) == pytest.approx(stats.ttest_1samp(differences, 0.0).pvalue)
+    assert t_test(np.array([1.0])) == t_test(np.array([1.0, 1.0])) == 1.0
+    assert effect_size(np.array([1.0, 2.0, 3.0, 4.0, 5.0])) == pytest.approx(3 / math.sqrt(2.5))
+    assert (effect_size(np.array([1.0, 1.0])), effect_size(np.zeros(3))) == (None, 0.0)
+
+
+def test_a_verdict_needs_ten_seeds_and_a_test_that_can_reject() -> None:
+    assert [enough_seeds(seeds, 1) for seeds in (5, 9, 10)] == [False, False, True]
+    assert enough_seeds(10, 25)  # 2^-9 = 0.00195 < 0.05 / 25
+    assert not enough_seeds(10, 26)
+    assert [fewest_seeds(family) for family in (0, 1, 25, 26, 52)] == [10, 10, 10, 11, 12]
 
 
 @pytest.mark.parametrize(
     ("size", "seeds"),
-    [(0.2, 199), (-0.5, 34), (0.8, 15), (1.0, 10), (2.0, 5), (math.inf, 2), (-math.inf, 2)],  # finite: printed tables
+    [
+        (0.2, 199),
+        (-0.5, 34),
+        (0.8, 15),
+        (1.0, 10),
+        (2.0, 10),
+        (math.inf, 10),
+        (-math.inf, 10),
+    ],  # finite: printed tables
 )
-def test_seeds_needed_are_the_tables(size: float, seeds: int) -> None:
+def test_seeds_needed_are_the_tables_and_no_fewer_than_a_verdict_needs(size: float, seeds: int) -> None:
     assert seeds_needed(size) == seeds
+
+
+@pytest.mark.parametrize("family", [2, 12, 40])
+def test_seeds_needed_are_those_of_the_corrected_level(family: int) -> None:
+    needed = seeds_needed(0.5, family)
+    assert isinstance(needed, int)
+    assert needed > 34
+    assert power(0.5, needed, 0.05 / family) >= 0.8 > power(0.5, needed - 1, 0.05 / family)
 
 
 def test_seeds_needed_at_the_ends() -> None:
@@ -100,90 +165,3 @@ def test_holm_by_hand() -> None:
     assert holm([0.6, 0.6]) == [1.0, 1.0]
     assert holm([0.3]) == [0.3]
     assert holm([]) == []
-
-
-def test_what_was_corrected_before_is_corrected_anew() -> None:
-    seeds = np.random.default_rng(4).normal(1.0, 1.0, (7, 10))
-    several = [compare(own.tolist(), [0.0] * 10) for own in seeds]
-    apart = [*correct(several[:3]), *correct(several[3:])]
-    assert correct(apart) == correct(several) != apart
-    assert correct(apart[:1]) == correct(several[:1])
-
-
-def test_a_verdict_that_does_not_survive_the_correction_is_taken_back() -> None:
-    base = [80.0, 81.0, 79.0, 81.0, 81.0]
-    weak = compare([81.0, 83.0, 82.0, 85.0, 86.0], base)  # p = 0.0132
-    loss = compare([79.0, 79.0, 76.0, 77.0, 76.0], base)  # the same downwards
-    strong = compare([85.0, 86.0, 84.0, 86.1, 86.0], base)
-    same = compare(base, base)
-    alone = correct([weak])[0]
-    assert (alone.verdict, alone.t_test_holm) == (weak.verdict, weak.t_test)
-    together = correct([weak, strong, loss, same, same])
-    assert together[0].t_test_holm == pytest.approx(4 * weak.t_test)
-    assert [own.verdict for own in together] == [
-        "no measurable effect among 5 comparisons (alone: +1.0 to +5.0 points)",
-        strong.verdict,
-        "no measurable effect among 5 comparisons (alone: -5.0 to -1.0 points)",
-        "identical ACC on every seed",
-        "identical ACC on every seed",
-    ]
-    assert strong.verdict.startswith("helps by")
-    assert [own.shown for own in (weak, strong, loss, same)] == [1, 1, -1, 0]
-    assert [own.shown for own in together] == [0, 1, 0, 0, 0]
-    assert together[1].wilcoxon_holm == pytest.approx(5 * 0.0625)
-    assert together[0].difference == weak.difference
-
-
-@pytest.mark.parametrize(
-    ("variant", "verdict"),
-    [
-        ([82.0, 83.1, 81.4], "helps by 1.8 to 2.2 points"),
-        ([79.0, 78.9, 77.1], "costs"),
-        ([80.5, 80.4, 80.1], "no measurable effect"),
-        ([80.0, 81.0, 79.5], "identical ACC"),
-    ],
-)
-def test_verdicts(variant: list[float], verdict: str) -> None:
-    assert compare(variant, [80.0, 81.0, 79.5]).verdict.startswith(verdict)
-
-
-def test_noise_is_told_to_have_no_effect() -> None:
-    noise = np.random.default_rng(0).normal(80, 3, (400, 2, 5))
-    verdicts = [compare(list(variant), list(base)).verdict for variant, base in noise]
-    silent = sum(verdict.startswith("no measurable effect") for verdict in verdicts)
-    assert 0.9 <= silent / len(verdicts) < 1  # 95 % by construction
-
-
-def test_one_pair_proves_nothing() -> None:
-    found = compare([81.0], [80.0])
-    assert "proves nothing" in found.verdict
-    assert (found.t_test, found.wilcoxon, found.effect_size, found.seeds_needed) == (1.0, 1.0, None, None)
-    assert (found.bootstrap.low, found.bootstrap.high) == (-math.inf, math.inf)
-    assert compare([80.0], [80.0]).verdict == "identical ACC on every seed"
-
-
-def test_identical_rows_have_nothing_to_detect() -> None:
-    found = compare([80.0, 81.0], [80.0, 81.0])
-    assert (found.t_test, found.wilcoxon, found.effect_size, found.seeds_needed) == (1.0, 1.0, 0.0, None)
-    assert (found.bootstrap.low, found.bootstrap.high) == (0.0, 0.0)
-
-
-@pytest.mark.parametrize("gain", [1.0, 0.01])  # 80.01 - 80 and 81.01 - 81 differ by rounding
-def test_a_constant_difference_is_no_proof_before_its_sign_is_one(gain: float) -> None:
-    base = [80.0, 81.0, 79.3]
-    few = compare([value + gain for value in base], base)
-    assert few.t_test == few.wilcoxon == 0.25  # three signs: 2 / 2**3
-    assert (few.effect_size, few.seeds_needed) == (None, None)
-    assert few.verdict == f"no measurable effect (+{gain:.2f} points on each of 3 seeds: run more)"
-    loss = compare(base, [value + gain for value in base])
-    assert loss.verdict == f"no measurable effect (-{gain:.2f} points on each of 3 seeds: run more)"
-    many = compare([value + gain for value in base * 2], base * 2)
-    assert many.t_test == many.wilcoxon == 2 / 2**6
-    assert many.verdict == f"helps by {gain} to {gain} points"
-    together = correct([many, compare(base, base)])
-    assert together[0].t_test_holm == pytest.approx(2 * 2 / 2**6)
-    assert together[0].shown == 0
-
-
-def test_a_tiny_effect_is_not_rounded_to_zero() -> None:
-    assert compare([1.011, 1.010, 1.012], [1.0, 1.0, 1.0]).verdict == "helps by 0.0085 to 0.013 points"

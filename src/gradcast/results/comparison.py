@@ -5,6 +5,9 @@ An argument names a run directory (runs/digits-1a2b3c4d) or one row of it (runs/
 two rows               one comparison; the first is the base
 two run directories    their rows of the same name; the first directory is the base
 a row and a directory  every other row of the directory; the row is the base, wherever it stands
+
+Verdicts belong to a family: that of the run where it makes the comparison itself, else all rows of the directory that
+could be compared with the same base, whichever of them are asked for.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,67 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gradcast.errors import GradcastError
-from gradcast.results import statistics
-from gradcast.results.measures import measure
+from gradcast.results.family import Match, judge_rows, judge_run
+from gradcast.results.finished_rows import Finished, Named, locate
 from gradcast.results.quick import mark
-from gradcast.results.statistics import Interval, Paired
-from gradcast.runs.directory import RunDirectory
-from gradcast.specs.spec import Row, Setting, Spec
-from gradcast.specs.table import nearest
+from gradcast.results.statistics import Interval
+from gradcast.results.verdict import Pair, Paired, judge
+from gradcast.specs.spec import Setting
 
-REMEDY = "name a run directory, as in runs/digits-1a2b3c4d, or one row of it, as in runs/digits-1a2b3c4d/base"
-
-
-@dataclass(frozen=True)
-class Named:
-    """What an argument names: a run directory, or one row of it."""
-
-    given: Path
-    run: RunDirectory
-    spec: Spec
-    row: str | None
-
-    def unfinished(self) -> list[str]:
-        """The rows among those named that are not finished."""
-        names = [row.name for row in self.spec.rows] if self.row is None else [self.row]
-        return [name for name in names if not self.run.finished(name)]
-
-    def rows(self) -> tuple[list["Finished"], list[str]]:
-        """The finished rows that it names, and a sentence for each of them that is damaged; an error if all are."""
-        found, damage = list[Finished](), list[str]()
-        for row in self.spec.rows:
-            if self.row in (None, row.name) and self.run.finished(row.name):
-                try:
-                    found.append(self._read(row))
-                except GradcastError as error:
-                    damage.append(str(error))
-        if not found:
-            raise GradcastError(damage[0])
-        return found, damage
-
-    def _read(self, row: Row) -> "Finished":
-        place, tasks = self.given if self.row else self.given / row.name, row.setting.stream.tasks
-        matrices = {seed: self.run.accuracy(row.name, seed, tasks) for seed in self.spec.seeds}
-        acc = {seed: 100 * measure(matrix).acc for seed, matrix in matrices.items()}
-        return Finished(
-            self.given, place, row.name, row.label, row.setting, acc, str(self.run.drawn(row.name)["source"])
-        )
-
-
-@dataclass(frozen=True)
-class Finished:
-    """A finished row, as one side of a comparison."""
-
-    given: Path  # the argument that named it
-    place: Path
-    name: str
-    label: str
-    setting: Setting
-    acc: dict[int, float]  # per cent, by seed
-    data: str  # the digest of what it was trained on
-
-
-Pair = tuple[Finished, Finished]  # base and variant
+Sides = tuple[Finished, Finished]  # base and variant
 
 
 @dataclass(frozen=True)
@@ -93,7 +43,7 @@ class Comparison:
 
     @property
     def difference(self) -> Interval:
-        """Mean difference in points of ACC (per cent), with its 95 % confidence interval."""
+        """Mean difference in points of ACC (per cent), with its 95 % t interval: a description."""
         return self.paired.difference
 
     @property
@@ -136,46 +86,35 @@ def compare(first: Path, second: Path) -> Comparisons:
     if not together:
         raise GradcastError(damage[0] if damage else _missing(base, variant))
     pairs, unequal = _comparable(together)
-    seeds = [_common_seeds(*pair) for pair in pairs]
-    raw = [
-        statistics.compare([own.acc[seed] for seed in common], [against.acc[seed] for seed in common])
-        for (against, own), common in zip(pairs, seeds, strict=True)
-    ]
-    found = [
-        Comparison(*pair, common, paired)
-        for pair, common, paired in zip(pairs, seeds, statistics.correct(raw), strict=True)
-    ]
+    judged = _judged(base, variant, pairs)
+    found = [Comparison(*pair, _common_seeds(*pair), own) for pair, own in zip(pairs, judged, strict=True)]
     left_out = list(dict.fromkeys([*unequal, *_left_out(base, variant, pairs)]))
     return Comparisons(found, left_out, damage, quick=any(mark(own.spec) for own in (base, variant)))
 
 
-def locate(given: Path) -> Named:
-    """The run directory or row at a path, with at least one row to compare."""
-    place = given.resolve()
-    path = next((path for path in (place, place.parent) if (path / "spec.toml").is_file()), None)
-    if path is None:
-        raise GradcastError(f"{given} {_fault(place)}; {REMEDY}")
-    run, row = RunDirectory(path), None if path == place else place.name
-    spec = run.spec
-    names = [own.name for own in spec.rows]
-    if row is not None and row not in names:
-        raise GradcastError(f"there is no row {row!r} in {path.name}{nearest(row, names)}")
-    named = Named(given, run, spec, row)
-    if named.unfinished() == (names if row is None else [row]):
-        what = "has no finished row" if row is None else "is not finished"
-        raise GradcastError(f"{given} {what}; complete it: gradcast run {path / 'spec.toml'} --out {path.parent}")
-    return named
+def _judged(base: Named, variant: Named, pairs: Sequence[Sides]) -> list[Paired]:
+    """Verdicts in the family of the run, or of all rows that could be compared with the same base."""
+    if base.row is None:  # rows of the same name in two runs
+        return judge([Pair(own.sample, against.sample) for against, own in pairs])
+    rows = variant.whole().rows()[0]
+    samples = {row.name: row.sample for row in rows}
+    wanted = [Match(own.name, against.name) for against, own in pairs]
+    if base.run.path == variant.run.path:
+        own = judge_run(variant.spec, samples, variant.run.elsewhere())
+        if all(match in own for match in wanted):
+            return [own[match] for match in wanted]
+    (against, *_), asked = (pair[0] for pair in pairs), {own.name for _, own in pairs}
+    others = [(against, row) for row in rows if row.name not in asked and not _same(against, row)]
+    family = [*wanted, *(Match(row.name, against.name) for _, row in _comparable(others, strict=False)[0])]
+    judged = judge_rows(variant.spec, samples, {against.name: against.sample}, family)
+    return [judged[match] for match in wanted]
 
 
-def _fault(place: Path) -> str:
-    if not place.exists():
-        return "does not exist"
-    if place.is_dir() and not any(place.iterdir()):
-        return "is empty"
-    return "is no run directory, it has no spec.toml"
+def _same(one: Finished, another: Finished) -> bool:
+    return one.place.resolve() == another.place.resolve()
 
 
-def _pairs(base: Named, variant: Named, bases: Sequence[Finished], variants: Sequence[Finished]) -> list[Pair]:
+def _pairs(base: Named, variant: Named, bases: Sequence[Finished], variants: Sequence[Finished]) -> list[Sides]:
     """Which row is compared with which."""
     if base.row is None:
         by_name = {own.name: own for own in bases}
@@ -192,8 +131,8 @@ def _missing(base: Named, variant: Named) -> str:
     return f"{variant.given} has no other finished row than {base.given}; name another run or row"
 
 
-def _comparable(pairs: Sequence[Pair]) -> tuple[list[Pair], list[str]]:
-    """The pairs that share a stream and seeds, and why others do not; an error where none does."""
+def _comparable(pairs: Sequence[Sides], *, strict: bool = True) -> tuple[list[Sides], list[str]]:
+    """The pairs that share a stream and seeds, and why others do not; if ``strict``, an error where none does."""
     kept, unequal = [], []
     for pair in pairs:
         try:
@@ -201,7 +140,7 @@ def _comparable(pairs: Sequence[Pair]) -> tuple[list[Pair], list[str]]:
             kept.append(pair)
         except GradcastError as error:
             unequal.append(str(error))
-    if not kept:
+    if strict and not kept:
         raise GradcastError(unequal[0])
     return kept, unequal
 
@@ -221,15 +160,14 @@ def _common_seeds(base: Finished, variant: Finished) -> list[int]:
         raise GradcastError(f"{both} have different streams and cannot be paired: {', '.join(unequal)}")
     if base.data != variant.data:
         raise GradcastError(f"{both} were trained on different data and cannot be paired; run both on the same data")
-    common = [seed for seed in base.acc if seed in variant.acc]
+    common = variant.sample.common_seeds(base.sample)
     if not common:
-        raise GradcastError(
-            f"{both} have no seed in common ({_listed(variant.acc)}; {_listed(base.acc)}); run both on the same seeds"
-        )
+        own_seeds, base_seeds = (_listed(side.sample.seeds) for side in (variant, base))
+        raise GradcastError(f"{both} have no seed in common ({own_seeds}; {base_seeds}); run both on the same seeds")
     return common
 
 
-def _left_out(base: Named, variant: Named, pairs: Sequence[Pair]) -> Iterator[str]:
+def _left_out(base: Named, variant: Named, pairs: Sequence[Sides]) -> Iterator[str]:
     """What was there and not compared."""
     for own, other in ((base, variant), (variant, base)):
         if own.row is None and own.unfinished():
@@ -241,7 +179,7 @@ def _left_out(base: Named, variant: Named, pairs: Sequence[Pair]) -> Iterator[st
                 yield f"{own.given}: left out, since {other.given} lacks them: {', '.join(alone)}"
     for pair in pairs:
         for one, another in (pair, pair[::-1]):
-            lacking = [seed for seed in one.acc if seed not in another.acc]
+            lacking = [seed for seed in one.sample.seeds if seed not in another.sample.seeds]
             if lacking:
                 yield f"{one.given}: seeds left out, since {another.given} lacks them: {_listed(lacking)}"
 

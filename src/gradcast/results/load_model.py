@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from gradcast.data.images import Shape
 from gradcast.errors import GradcastError, message_of
-from gradcast.results.comparison import locate
+from gradcast.results.finished_rows import locate
 from gradcast.results.preprocess import Preprocess
 from gradcast.results.run_result import RunResult
 from gradcast.results.trained_model import TaskNetworks, TrainedModel

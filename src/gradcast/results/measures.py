@@ -9,6 +9,12 @@ import numpy as np
 from jaxtyping import Float
 
 Matrix = Float[np.ndarray, "rows tasks"]
+# What a mean over seeds cannot leave; errors are in per cent.
+BOUNDS = {
+    **dict.fromkeys(("acc", "learning_accuracy"), (0.0, 1.0)),
+    **dict.fromkeys(("bwt", "fwt", "bwt_ref", "fwt_ref", "forgetting"), (-1.0, 1.0)),
+    **dict.fromkeys(("last_error", "best_error"), (0.0, 100.0)),
+}
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,21 @@
 """The result of a run, as a pure function of its directory."""
 
-from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from gradcast.errors import GradcastError
+from gradcast.results.family import Judged, Match, judge_run, twins
 from gradcast.results.history import history, when_tested
-from gradcast.results.measures import Measures, measure
-from gradcast.results.statistics import Interval, Paired, compare, correct, interval
+from gradcast.results.measures import BOUNDS, Measures, measure
+from gradcast.results.sample import Sample, chance
+from gradcast.results.statistics import Interval, interval
+from gradcast.results.stored import RATIO, stored_ratio
+from gradcast.results.verdict import Paired
 from gradcast.runs.directory import RunDirectory
 from gradcast.runs.step_log import Line
-from gradcast.signals.registry import NoSignalSpec
 from gradcast.specs.spec import Row, Setting, Spec
 
 NAMES = list(Measures.__dataclass_fields__)
@@ -25,6 +28,7 @@ COURSES = {
     "pseudo_ratio": "length beside the labelled gradient",
     "signal_loss": "the signal's own loss",
 }
+EVERYWHERE = (-np.inf, np.inf)
 IN_PER_CENT = ("label_accuracy",)  # shares in files, per cent in curves
 Courses = dict[str, Float[np.ndarray, "seeds points"]]
 
@@ -49,8 +53,11 @@ class RowResult:
     diagnostics: dict[str, Interval]
     courses: Courses  # what a signal did, task by task; where labels are few, all that is told, test by test
     paired: Paired | None  # against the first row; None for the first row itself
-    added: Added | None = None
+    added: tuple[Added, ...] = ()  # against rows that lack its signal, or its head start, and nothing else
     tests: Int[np.ndarray, " points"] | None = None  # where labels are few, the steps that ended in a test
+    diverged: Mapping[int, str] = field(default_factory=dict)  # seeds that have no result, and why
+    chance: float | None = None  # ACC of a guess, in per cent
+    ratio: float | None = None  # length of what the signals add beside the labelled gradient
 
     @property
     def compared(self) -> str:
@@ -59,11 +66,16 @@ class RowResult:
 
     def over_seeds(self, name: str) -> Interval:
         """Mean and interval of one measure."""
-        return interval([getattr(measures, name) for measures in self.measures])
+        return interval([getattr(measures, name) for measures in self.measures], BOUNDS[name])
 
     def acc(self) -> list[float]:
         """ACC of every seed, in per cent."""
         return [100 * measures.acc for measures in self.measures]
+
+    def sample(self) -> Sample:
+        """The row as evidence of a verdict."""
+        acc = dict(zip(self.seeds, self.acc(), strict=True))
+        return Sample(self.label, acc, self.diverged, self.chance, self.ratio)
 
     def as_dict(self) -> dict[str, object]:
         """For result.json and --json; a single task transfers nothing, so there it is accuracy alone."""
@@ -74,60 +86,65 @@ class RowResult:
             "label": self.label,
             "measures": {name: vars(self.over_seeds(name)) for name in names},
             "seeds": {str(seed): {name: getattr(m, name) for name in names} for seed, m in own},
+            "diverged": {str(seed): reason for seed, reason in self.diverged.items()},
             "diagnostics": {name: vars(value) for name, value in self.diagnostics.items()},
             "against_first_row": self.paired.as_dict() if self.paired else None,
-            "signal_alone": None
-            if self.added is None
-            else {"against": self.added.label, **self.added.paired.as_dict()},
+            "one_thing_added": [{"against": own.label, **own.paired.as_dict()} for own in self.added],
         }
 
     @property
     def comparisons(self) -> list[Paired]:
         """All of them."""
-        added = None if self.added is None else self.added.paired
-        return [own for own in (self.paired, added) if own is not None]
-
-    def corrected(self, comparisons: Iterator[Paired]) -> "RowResult":
-        """The same with the next comparisons in place of its own."""
-        paired = None if self.paired is None else next(comparisons)
-        added = None if self.added is None else replace(self.added, paired=next(comparisons))
-        return replace(self, paired=paired, added=added)
+        return [own for own in (self.paired, *(each.paired for each in self.added)) if own is not None]
 
 
 def read(
     directory: RunDirectory, *, rows: Container[str] | None = None, steps: bool = True, lenient: bool = False
 ) -> list[RowResult]:
-    """All finished rows (or those named), in the order of the specification; each is compared with the first.
+    """All finished rows (or those named), in the order of the specification, with verdicts about their differences.
 
-    A verdict says what is left after Holm's correction for the number of comparisons. Without ``steps`` only the
-    accuracies are read: no diagnostics and courses, and a hundredth of the time. ``lenient`` does without steps that
-    are damaged.
+    Without ``steps`` only the accuracies are read: no diagnostics and courses, and a hundredth of the time. ``lenient``
+    does without steps that are damaged.
     """
     spec = directory.spec
-    results: list[RowResult] = []
-    for row in spec.rows:
-        if not directory.finished(row.name) or (rows is not None and row.name not in rows):
-            continue
-        tasks = row.setting.stream.tasks
-        matrices = np.stack([directory.accuracy(row.name, seed, tasks) for seed in spec.seeds])
-        measures = [measure(matrix) for matrix in matrices]
-        lines = [logged(directory, row, seed, lenient=lenient)[0] for seed in spec.seeds] if steps else []
-        logs = [errors(own, matrix) | diagnose(own) for own, matrix in zip(lines, matrices, strict=steps)]
-        names = list(dict.fromkeys(name for log in logs for name in log))  # a seed may have drawn no unlabelled batch
-        diagnostics = {name: interval([log[name] for log in logs if name in log]) for name in names}
-        drawn, short = courses(row.setting, lines), row.setting.one_task
-        tests = None if short is None else when_tested(short)
-        acc = [100 * m.acc for m in measures]
-        base = spec.rows[0]
-        comparable = bool(results) and results[0].name == base.name and row.setting.stream == base.setting.stream
-        paired = compare(acc, results[0].acc()) if comparable else None
-        twin = _without_signal(spec, row, results)
-        added = None if twin is None else Added(twin.label, compare(acc, twin.acc()))
-        results.append(
-            RowResult(row.name, row.label, spec.seeds, matrices, measures, diagnostics, drawn, paired, added, tests)
-        )
-    corrected = iter(correct([own for result in results for own in result.comparisons]))
-    return [result.corrected(corrected) for result in results]
+    wanted = [row for row in spec.rows if directory.finished(row.name) and (rows is None or row.name in rows)]
+    found = [_read(directory, spec, row, steps=steps, lenient=lenient) for row in wanted]
+    judged = judge_run(spec, {own.name: own.sample() for own in found}, directory.elsewhere())
+    return [_with_verdicts(own, row, spec, judged) for own, row in zip(found, wanted, strict=True)]
+
+
+def _read(directory: RunDirectory, spec: Spec, row: Row, *, steps: bool, lenient: bool) -> RowResult:
+    """One row, before it is compared."""
+    tasks, diverged = row.setting.stream.tasks, directory.diverged(row.name)
+    seeds = [seed for seed in spec.seeds if seed not in diverged]
+    matrices = np.stack([directory.accuracy(row.name, seed, tasks) for seed in seeds])
+    lines = [logged(directory, row, seed, lenient=lenient)[0] for seed in seeds] if steps else []
+    logs = [errors(own, matrix) | diagnose(own) for own, matrix in zip(lines, matrices, strict=steps)]
+    names = list(dict.fromkeys(name for log in logs for name in log))  # a seed may have drawn no unlabelled batch
+    diagnostics = {
+        name: interval([log[name] for log in logs if name in log], BOUNDS.get(name, EVERYWHERE)) for name in names
+    }
+    short, ratio = row.setting.one_task, diagnostics.get(RATIO) if all(lines) else None  # a log may be damaged
+    return RowResult(
+        name=row.name,
+        label=row.label,
+        seeds=seeds,
+        matrices=matrices,
+        measures=[measure(matrix) for matrix in matrices],
+        diagnostics=diagnostics,
+        courses=courses(row.setting, lines),
+        paired=None,
+        tests=None if short is None else when_tested(short),
+        diverged=diverged,
+        chance=chance(row.setting, directory.known_draws(row.name)),
+        ratio=stored_ratio(directory, row.name) if ratio is None else ratio.mean,
+    )
+
+
+def _with_verdicts(own: RowResult, row: Row, spec: Spec, judged: Judged) -> RowResult:
+    labels, beside = {other.name: other.label for other in spec.rows}, twins(spec, row)
+    added = [Added(labels[name], judged[Match(own.name, name)]) for name in beside if Match(own.name, name) in judged]
+    return replace(own, paired=judged.get(Match(own.name, spec.rows[0].name)), added=tuple(added))
 
 
 def logged(directory: RunDirectory, row: Row, seed: int, *, lenient: bool = False) -> tuple[list[Line], str]:
@@ -141,15 +158,6 @@ def logged(directory: RunDirectory, row: Row, seed: int, *, lenient: bool = Fals
         if not lenient or row.setting.one_task is not None:
             raise
         return [], f"What training told of seed {seed} of {row.label!r} is missing, its accuracies are not: {error}"
-
-
-def _without_signal(spec: Spec, row: Row, results: Sequence[RowResult]) -> RowResult | None:
-    """The finished row that differs from this one by nothing but the signal, unless it is the first."""
-    if not row.setting.signals:
-        return None
-    alone = row.setting.model_copy(update={"signal": [NoSignalSpec()]})
-    names = [own.name for own in spec.rows[1:] if own.setting == alone]
-    return next((result for result in results if result.name in names), None)
 
 
 def diagnose(lines: Sequence[Line]) -> dict[str, float]:
@@ -167,9 +175,9 @@ def diagnose(lines: Sequence[Line]) -> dict[str, float]:
         "signal_loss": _mean(lines, "signal_loss"),
         "agreement": _mean(lines, "agreement"),
         "memory_agreement": _mean(lines, "memory_agreement"),
-        "pseudo_ratio_median": _median(lines, "pseudo_ratio"),
+        RATIO: _median(lines, "pseudo_ratio"),
         "learner_movement": _last(lines, "movement"),
-        "skipped_steps": float(sum(_values(lines, "skipped"))) if any(_values(lines, "skipped")) else None,
+        "skipped_steps": float(sum(_values(lines, "skipped"))) if _values(lines, "skipped") else None,
         "unlabelled_images": float(sum(_values(lines, "unlabelled"))) if _values(lines, "unlabelled") else None,
     }
     return {name: value for name, value in found.items() if value is not None}

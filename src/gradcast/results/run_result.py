@@ -8,7 +8,8 @@ from pathlib import Path
 
 from gradcast.errors import GradcastError
 from gradcast.results import result
-from gradcast.results.comparison import Comparison, locate
+from gradcast.results.comparison import Comparison
+from gradcast.results.finished_rows import locate
 from gradcast.results.report.words import verdicts
 from gradcast.results.result import RowResult
 from gradcast.results.summary_table import as_html, as_text
@@ -35,12 +36,12 @@ class RunResult:
 
     @property
     def seeds(self) -> list[int]:
-        """The seeds, the same for all rows."""
-        return list(self.rows[0].seeds)
+        """The seeds, the same for all rows; a row may have no result of some, see its ``diverged``."""
+        return sorted(self.rows[0].sample().seeds)
 
     @cached_property
     def comparisons(self) -> list[Comparison]:
-        """Every row against the first, seed by seed, corrected for their number as in the report.
+        """Every row against the first, seed by seed, with the verdicts of the report.
 
         Rows on another stream than the first are left out. A comparison has ``title``, ``difference`` (with ``mean``,
         ``low`` and ``high``), ``verdict``, ``seeds`` and ``paired``, which has the tests.

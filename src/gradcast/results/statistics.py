@@ -1,28 +1,33 @@
-"""What paired seeds say: mean, intervals, tests, effect size, and a verdict in plain words."""
+"""Statistics of paired seeds: intervals, the exact signed-rank test, the Hodges-Lehmann estimate, Holm, power.
+
+Only numbers: ``verdict`` is the one place that says what they mean.
+"""
 
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import nctdtr, ndtr, ndtri, stdtrit
+from scipy.special import nctdtr, stdtr, stdtrit
 
 CONFIDENCE = 0.95
 SIGNIFICANCE = 0.05
 POWER = 0.8
-RESAMPLES = 9999
+FEWEST_SEEDS = 10  # of a verdict
 MOST_SEEDS = 1000
-MANY = 10  # seeds from which a bootstrap interval covers about what it says
+ROUNDING = 9  # decimals of a point: two differences that agree to these are equal
 Beyond = Literal["more than 1000"]
+Bounds = tuple[float, float]
 Differences = Float[np.ndarray, " seeds"]
 
 
 @dataclass(frozen=True)
 class Interval:
-    """Mean over seeds with its 95 % confidence interval; infinite with a single seed."""
+    """Mean over seeds with its 95 % t interval; infinite with a single seed."""
 
     mean: float
     low: float
@@ -34,94 +39,97 @@ class Interval:
         """Half the interval's width: the number behind the ±."""
         return (self.high - self.low) / 2
 
+    @property
+    def symmetric(self) -> bool:
+        """Whether ± says it: an interval that was cut at a bound is longer on one side."""
+        return math.isclose(self.high - self.mean, self.mean - self.low, rel_tol=1e-6, abs_tol=1e-9)
+
 
 @dataclass(frozen=True)
-class Paired:
-    """A variant against its base, seed by seed, in points of ACC (per cent)."""
+class Shift:
+    """Hodges-Lehmann estimate of a difference, with the interval that belongs to the signed-rank test."""
 
-    difference: Interval  # by the t distribution
-    bootstrap: Interval  # of the same mean, without assuming a normal distribution
-    t_test: float  # p-value of the paired t test; without any spread, which it needs, of the signed-rank test
-    wilcoxon: float  # p-value of the signed-rank test
-    effect_size: float | None  # mean over standard deviation of the differences; None where they have none
-    seeds_needed: int | Beyond | None  # to detect such an effect; None where there is nothing to detect
-    verdict: str
-    t_test_holm: float | None = None  # p-values among several comparisons, see ``correct``
-    wilcoxon_holm: float | None = None
-
-    @property
-    def shown(self) -> Literal[-1, 0, 1]:
-        """1 where it helps, -1 where it costs, 0 where neither is shown; among several, after the correction."""
-        if (self.t_test if self.t_test_holm is None else self.t_test_holm) >= SIGNIFICANCE:
-            return 0
-        return 1 if self.difference.mean > 0 else -1
-
-    def as_dict(self) -> dict[str, object]:
-        """By name, for JSON."""
-        return asdict(self)
+    value: float
+    low: float
+    high: float
+    confidence: float
+    seeds: int
 
 
-def interval(values: Sequence[float]) -> Interval:
-    """Mean and 95 % confidence interval of the mean, by the t distribution."""
+def interval(values: Sequence[float], within: Bounds = (-math.inf, math.inf)) -> Interval:
+    """Mean and 95 % confidence interval of the mean, by the t distribution, cut where no mean can be."""
     sample = np.asarray(values, dtype=float)
     mean = float(sample.mean())
     if len(sample) < 2:
         return Interval(mean, -np.inf, np.inf, len(sample))
     half = float(stdtrit(len(sample) - 1, (1 + CONFIDENCE) / 2) * sample.std(ddof=1) / np.sqrt(len(sample)))
-    return Interval(mean, mean - half, mean + half, len(sample))
+    return Interval(mean, max(mean - half, within[0]), min(mean + half, within[1]), len(sample))
 
 
-def compare(variant: Sequence[float], base: Sequence[float]) -> Paired:
-    """Paired difference of two rows of ACC (per cent), same seeds in the same order."""
-    pairs = np.array([variant, base], dtype=float)
-    differences = pairs[0] - pairs[1]
-    if np.ptp(differences) <= 1e-12 * np.abs(pairs).max():  # rounding is no spread
-        differences[:] = differences[0]
-    found = interval(differences.tolist())
-    t_test, wilcoxon = _tests(differences)
-    size = _effect_size(differences)
-    verdict = _verdict(found) if differences.any() else "identical ACC on every seed"
-    if size is None and len(differences) > 1 and t_test >= SIGNIFICANCE:
-        verdict = f"no measurable effect ({found.mean:+.2f} points on each of {found.seeds} seeds: run more)"
-    return Paired(
-        difference=found,
-        bootstrap=bootstrap(differences),
-        t_test=t_test,
-        wilcoxon=wilcoxon,
-        effect_size=size,
-        seeds_needed=seeds_needed(size),
-        verdict=verdict,
-    )
+def signed_rank(differences: Differences) -> float:
+    """Two-sided p-value of the signed-rank test, exact with ties too; zeros are left out. 1 without any difference."""
+    signed = np.round(differences, ROUNDING)
+    signed = signed[signed != 0]
+    if not len(signed):
+        return 1.0
+    ranks = _doubled_ranks(np.abs(signed))
+    total = int(ranks[signed > 0].sum())
+    chances = _rank_sums(tuple(sorted(ranks.tolist())))
+    return float(min(1.0, 2 * min(chances[: total + 1].sum(), chances[total:].sum())))
 
 
-def bootstrap(differences: Differences) -> Interval:
-    """Mean and its bias-corrected and accelerated bootstrap interval; the same numbers give the same interval."""
+def hodges_lehmann(differences: Differences, confidence: float = CONFIDENCE) -> Shift:
+    """Median of the means of all pairs of differences; with too few seeds for the confidence, the interval is infinite.
+
+    The interval holds every shift that the signed-rank test at ``1 - confidence`` does not reject.
+    """
     seeds = len(differences)
-    if seeds < 2 or not np.ptp(differences):
-        return interval(differences.tolist())
-    mean = differences.mean()
-    draws = np.random.default_rng(0).integers(0, seeds, (RESAMPLES, seeds))
-    means = differences[draws].mean(1)
-    bias = ndtri(((means < mean).mean() + (means <= mean).mean()) / 2)
-    deviations = differences - mean
-    acceleration = (deviations**3).sum() / (6 * (deviations**2).sum() ** 1.5)
-    shifted = bias + ndtri([(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    low, high = np.quantile(means, ndtr(bias + shifted / (1 - acceleration * shifted)))
-    return Interval(float(mean), float(low), float(high), seeds)
+    first, second = np.triu_indices(seeds)
+    means = np.sort(np.round((differences[first] + differences[second]) / 2, ROUNDING))
+    cut = _cut(seeds, 1 - confidence)
+    low, high = (means[cut], means[-1 - cut]) if cut >= 0 else (-np.inf, np.inf)
+    return Shift(float(np.median(means)), float(low), float(high), confidence, seeds)
 
 
-def power(effect_size: float, seeds: int) -> float:
-    """Chance that a paired t test, two-sided at 5 %, finds an effect of this size, with the right sign."""
+def t_test(differences: Differences) -> float:
+    """p-value of the paired t test, a description; 1 where there is no spread to compare with."""
+    spread = differences.std(ddof=1) if len(differences) > 1 else 0.0
+    if not spread:
+        return 1.0
+    size = abs(differences.mean()) / spread * math.sqrt(len(differences))
+    return float(2 * stdtr(len(differences) - 1, -size))
+
+
+def effect_size(differences: Differences) -> float | None:
+    """Mean over standard deviation of the differences; None where they have none."""
+    if not np.ptp(differences):
+        return 0.0 if len(differences) > 1 and not differences.any() else None
+    return float(differences.mean() / differences.std(ddof=1))
+
+
+def enough_seeds(seeds: int, family: int) -> bool:
+    """Whether so many seeds can give a verdict among so many claims: the smallest p-value is 2^(1 - seeds)."""
+    return seeds >= FEWEST_SEEDS and math.ldexp(1.0, 1 - seeds) <= SIGNIFICANCE / max(family, 1)
+
+
+def fewest_seeds(family: int) -> int:
+    """The fewest seeds that can give a verdict among so many claims."""
+    return next(seeds for seeds in range(FEWEST_SEEDS, MOST_SEEDS) if enough_seeds(seeds, family))
+
+
+def power(effect_size: float, seeds: int, significance: float = SIGNIFICANCE) -> float:
+    """Chance that a two-sided paired t test finds an effect of this size, with the right sign."""
     centre = min(abs(effect_size) * math.sqrt(seeds), 20.0)  # the series would fail beyond
-    return float(1 - nctdtr(seeds - 1, centre, stdtrit(seeds - 1, (1 + CONFIDENCE) / 2)))
+    return float(1 - nctdtr(seeds - 1, centre, stdtrit(seeds - 1, 1 - significance / 2)))
 
 
-def seeds_needed(effect_size: float | None) -> int | Beyond | None:
-    """The fewest seeds that find an effect of this size four times in five; None without an effect."""
+def seeds_needed(effect_size: float | None, family: int = 1) -> int | Beyond | None:
+    """The fewest seeds that find an effect of this size among so many claims four times in five; None without one."""
     if not effect_size:
         return None
-    candidates = range(2, MOST_SEEDS + 1)
-    index = bisect_left(candidates, POWER, key=lambda seeds: power(effect_size, seeds))
+    candidates = range(fewest_seeds(family), MOST_SEEDS + 1)
+    level = SIGNIFICANCE / max(family, 1)
+    index = bisect_left(candidates, POWER, key=lambda seeds: power(effect_size, seeds, level))
     return candidates[index] if index < len(candidates) else "more than 1000"
 
 
@@ -134,60 +142,26 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return [float(p) for p in corrected]
 
 
-def correct(several: Sequence[Paired]) -> list[Paired]:
-    """Comparisons made together, with corrected p-values; a verdict that does not survive them is taken back.
-
-    What they were corrected for before does not count.
-    """
-    several = [_alone(own) for own in several]
-    t_tests, wilcoxons = holm([own.t_test for own in several]), holm([own.wilcoxon for own in several])
-    corrected = []
-    for own, t_test, wilcoxon in zip(several, t_tests, wilcoxons, strict=True):
-        found = replace(own, t_test_holm=t_test, wilcoxon_holm=wilcoxon)
-        withdrawn = own.shown and not found.shown
-        corrected.append(replace(found, verdict=_withdrawn(own.difference, len(several))) if withdrawn else found)
-    return corrected
+def _doubled_ranks(sizes: Differences) -> np.ndarray:
+    """Twice the ranks, whole numbers; equal sizes share the mean of theirs."""
+    _, place, count = np.unique(sizes, return_inverse=True, return_counts=True)
+    last = count.cumsum()
+    ranks: np.ndarray = (2 * last - count + 1)[place]
+    return ranks
 
 
-def _alone(own: Paired) -> Paired:
-    """As it was before any correction."""
-    raw = replace(own, t_test_holm=None, wilcoxon_holm=None)
-    return replace(raw, verdict=_verdict(own.difference)) if raw.shown and not own.shown else raw
+@lru_cache(maxsize=512)
+def _rank_sums(ranks: tuple[int, ...]) -> np.ndarray:
+    """How likely each sum of positive ranks is when every sign is a fair coin."""
+    chances = np.ones(1)
+    for rank in ranks:
+        with_it = np.concatenate([np.zeros(rank), chances])
+        chances = (np.concatenate([chances, np.zeros(rank)]) + with_it) / 2
+    return chances
 
 
-def _tests(differences: Differences) -> tuple[float, float]:
-    """p-values of the t test and of the signed-rank test; 1 where there is nothing to test."""
-    if len(differences) < 2 or not differences.any():
-        return 1.0, 1.0
-    from scipy import stats  # here, not above: a second of start-up
-
-    wilcoxon = float(stats.wilcoxon(differences).pvalue)
-    # An accuracy counts images, so that two seeds differ by the same number of them now and then: that proves little.
-    return (float(stats.ttest_1samp(differences, 0.0).pvalue) if np.ptp(differences) else wilcoxon), wilcoxon
-
-
-def _effect_size(differences: Differences) -> float | None:
-    if not np.ptp(differences):
-        return 0.0 if len(differences) > 1 and not differences.any() else None
-    return float(differences.mean() / differences.std(ddof=1))
-
-
-def _verdict(found: Interval) -> str:
-    if found.seeds < 2:
-        return f"{found.mean:+.2f} points on one seed, which proves nothing: run more seeds"
-    if found.low > 0:
-        return f"helps by {_points(found.low)} to {_points(found.high)} points"
-    if found.high < 0:
-        return f"costs {_points(-found.high)} to {_points(-found.low)} points"
-    return f"no measurable effect ({found.low:+.1f} to {found.high:+.1f} points)"
-
-
-def _withdrawn(found: Interval, comparisons: int) -> str:
-    sign = "+" if found.mean > 0 else "-"
-    low, high = (f"{sign}{_points(abs(end))}" for end in (found.low, found.high))
-    return f"no measurable effect among {comparisons} comparisons (alone: {low} to {high} points)"
-
-
-def _points(value: float) -> str:
-    """One decimal; two figures where that would say 0.0."""
-    return f"{value:.1f}" if value >= 0.095 else f"{value:.2g}"
+@lru_cache(maxsize=512)
+def _cut(seeds: int, significance: float) -> int:
+    """How many means of pairs lie outside the interval on each side; -1 where even their whole range is too short."""
+    chances = _rank_sums(tuple(range(1, seeds + 1)))
+    return int(np.searchsorted(chances.cumsum(), significance / 2 * (1 + 1e-9), side="right")) - 1

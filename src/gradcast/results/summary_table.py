@@ -13,7 +13,7 @@ NARROWEST = 12  # letters left to a label, however wide the numbers are
 
 def title(results: Sequence[RowResult]) -> str:
     """What the numbers are."""
-    return f"{counted(len(results[0].seeds), 'seed')}, mean ± 95 % confidence interval"
+    return f"{counted(len(results[0].sample().seeds), 'seed')}, mean ± 95 % confidence interval"
 
 
 def headings(results: Sequence[RowResult]) -> list[str]:

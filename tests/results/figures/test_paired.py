@@ -5,7 +5,7 @@ import pytest
 
 from gradcast.results.figures.paired import paired_differences
 from gradcast.results.figures.style import svg
-from gradcast.results.statistics import compare
+from tests.compared import compare
 from tests.trained_runs import finished
 
 
@@ -34,4 +34,4 @@ def test_identical_rows_and_odd_labels_can_be_drawn() -> None:
     same = replace(base, label="a $ <b> \x01", paired=compare(base.acc(), base.acc()))
     text = svg(paired_differences(base, [(1, same)]))
     assert "a $ &lt;b&gt;" in text
-    assert "+0.00 ± 0.00" in text
+    assert "+0.00 (+0.00 to +0.00)" in text

@@ -23,6 +23,21 @@ def test_trained_values_are_drawn_at_their_places_with_their_intervals() -> None
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["GEM: mean and range of seeds"]
 
 
+def test_gains_stand_over_zero_on_a_logarithmic_axis() -> None:
+    measured = [{"gain": interval(1.0)}, {"gain": interval(2.0)}, {}]
+    sweep = Sweep(["500", "1500", "6000"], measured, Base("no pool", {"gain": [0.0]}), logarithmic=True)
+    figure = sweep_panels({"steps": [sweep]}, ["gain"])
+    (axis,) = figure.axes
+    assert (axis.get_xscale(), axis.get_ylabel()) == ("log", "gain in ACC (points)")
+    assert list(axis.containers[0].lines[0].get_xdata()) == [500.0, 1500.0]
+    figure.draw_without_rendering()
+    ticks = zip(axis.get_xticks(), axis.get_xticklabels(), strict=True)
+    assert [(at, text.get_text()) for at, text in ticks] == [(500, "500"), (1500, "1500"), (6000, "6000")]
+    assert len(axis.get_xticks(minor=True)) == 0
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["no pool"]
+    assert list(axis.lines[0].get_ydata()) == [0.0, 0.0]
+
+
 def test_every_constant_has_a_panel_for_every_measure() -> None:
     alone = [Sweep(["0"], [{"acc": interval(70.0, seeds=1)}])]
     figure = sweep_panels({"p": [Sweep(["0"], [{}])], "alpha": alone})

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from gradcast.errors import GradcastError
-from gradcast.results.report.beside import environment, feature_map, follow_links, stream
+from gradcast.results.report.beside import environment, feature_map, follow_links, head_starts, stream
 from gradcast.results.report.read import read_run, read_runs
 from gradcast.runs.directory import RunDirectory
 from tests.results.report.copies import copy_of_run, with_portrait
@@ -67,3 +67,21 @@ def test_an_environment_or_what_is_wrong_with_it(tmp_path: Path) -> None:
     assert environment(file)[2].endswith(
         f"env.json cannot be read (it has no times); delete {file.parent} and run again"
     )
+
+
+def test_curves_of_head_starts_are_read_and_damage_is_told(tmp_path: Path) -> None:
+    directory = copy_of_run(tmp_path / "a")
+    for seed in (0, 1, 2):
+        directory.head_start("random", seed, {"loss": [[1, 3.0 + seed], [2, 2.0]], "nearest_neighbour": []})
+    found, flaw = head_starts(directory, "random", [0, 1, 2])
+    assert flaw == ""
+    assert found["loss"].tolist() == [[1, 2], [3, 2], [4, 2], [5, 2]]
+    assert "nearest_neighbour" not in found
+    file = directory.seed("random", 1) / "head_start.json"
+    for content in ("{", "[]", '{"loss": [[1, 2, 3], [4]]}', '{"loss": [["a", 2]]}', '{"loss": [[1, 1e999]]}'):
+        file.write_text(content)
+        found, flaw = head_starts(directory, "random", [0, 1, 2])
+        assert found == {}
+        assert flaw.startswith(f"Curves of a head start are missing: {file} cannot be read (")
+    file.unlink()
+    assert f"{file} is missing" in head_starts(directory, "random", [0, 1, 2])[1]

@@ -12,9 +12,9 @@ from gradcast.results.report.evidence import (
 from gradcast.results.report.read import Run, read_run
 from gradcast.results.report.words import number
 from gradcast.results.result import Added
-from gradcast.results.statistics import Interval, compare
+from gradcast.results.statistics import Interval
+from tests.compared import compare
 from tests.results.report.copies import copy_of_run, unfinish
-from tests.trained_runs import small
 
 
 @pytest.fixture(scope="module")
@@ -38,23 +38,25 @@ def test_differences_have_every_number_behind_a_verdict(run: Run) -> None:
     table = differences_table(run, run.results[1:])
     paired = run.results[2].paired
     assert paired is not None
-    numbers = [paired.difference.mean, paired.bootstrap.mean, paired.t_test, paired.t_test_holm, paired.wilcoxon]
-    assert [cell.value for cell in table.rows[1][2:9]] == [*numbers, paired.wilcoxon_holm, paired.effect_size]
+    numbers = [paired.difference.mean, paired.shift.value, paired.t_test, paired.wilcoxon]
+    assert [cell.value for cell in table.rows[1][2:8]] == [*numbers, paired.wilcoxon_holm, paired.effect_size]
     assert table.rows[1][1].text == run.results[0].label
-    assert table.rows[1][9].text == ("" if paired.seeds_needed is None else str(paired.seeds_needed))
-    assert "corrected for 2 comparisons (Holm); bootstrap intervals are too narrow with so few seeds" in table.title
+    assert table.rows[1][8].text == ("" if paired.seeds_needed is None else str(paired.seeds_needed))
+    assert "corrected for 1 claim (Holm); seeds needed are a guess from 3 seeds" in table.title  # random is a control
     assert len(table.head) == len(table.rows[1])
-    many = differences_table(replace(run, spec=small("seeds=[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]")), run.results[1:])
-    assert "too narrow" not in many.title
 
 
 def test_what_a_signal_adds_alone_is_among_the_differences(run: Run) -> None:
     paired = compare([81.0, 82.5], [80.0, 81.0])
-    last = replace(run.results[2], added=Added("averaged", paired))
+    many = compare([81.0, 82.0, 83.0, 84.0, 85.0, 86.0], [80.0] * 6)
+    last = replace(run.results[2], added=(Added("averaged", paired),))
     table = differences_table(replace(run, results=[*run.results[:2], last]), run.results[1:])
     assert len(table.rows) == 3
     assert [cell.text for cell in table.rows[2][:3]] == [last.label, "averaged", "1.25 ± 3.18"]
-    assert table.rows[2][3].text == "1.00 to 1.50"
+    assert table.rows[2][3].text == "1.25"  # two seeds have no such interval
+    last = replace(last, added=(Added("averaged", many),))
+    table = differences_table(replace(run, results=[*run.results[:2], last]), run.results[1:])
+    assert table.rows[2][3].text == "3.50 (1.00 to 6.00)"
 
 
 def test_diagnostics_have_a_column_a_row_and_gaps(run: Run) -> None:

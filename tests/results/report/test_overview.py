@@ -1,3 +1,4 @@
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -5,7 +6,7 @@ from pathlib import Path
 from gradcast.results.advice import advice
 from gradcast.results.report.overview import overview
 from gradcast.results.report.read import Found, read_run
-from gradcast.results.statistics import Interval
+from gradcast.results.statistics import Interval, Shift
 from tests.results.report.copies import copy_of_run, unfinish
 
 
@@ -27,9 +28,9 @@ def test_verdicts_advice_and_what_is_not_finished(tmp_path: Path) -> None:
 def test_advice_is_given_when_all_is_finished(tmp_path: Path) -> None:
     run = read_run(copy_of_run(tmp_path / "a").path)
     text = overview(Found(tmp_path, [run], []), ["run-1"])
-    expected = advice(run.spec, run.results)
+    expected = advice(run.spec, run.results, Path("a"))
     assert expected is not None
-    assert f"{expected}." in text
+    assert f"{expected}</p>" in text
     assert "Not finished" not in text
 
 
@@ -37,7 +38,7 @@ def test_the_small_picture_shows_the_interval_on_a_common_scale(tmp_path: Path) 
     run = read_run(copy_of_run(tmp_path / "a").path)
     intervals = [Interval(1.0, 0.0, 2.0, 3), Interval(-0.5, -1.0, 0.0, 3)]
     changed = [
-        replace(own, paired=replace(own.paired, difference=found))
+        replace(own, paired=replace(own.paired, difference=found, shift=Shift(0.0, -math.inf, math.inf, 0.95, 3)))
         for own, found in zip(run.results[1:], intervals, strict=True)
         if own.paired is not None
     ]

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from gradcast.errors import GradcastError
-from gradcast.results.report.read import TABLE, find, read_run, read_runs
+from gradcast.results.report.read import find, read_run, read_runs
 from gradcast.results.result import course, read
 from gradcast.results.statistics import holm
+from gradcast.runs.directory import FAMILY
 from gradcast.runs.run import run as train
 from gradcast.specs.text import load
 from tests.results.report.copies import copy_of_run, unfinish, with_portrait
@@ -115,21 +116,19 @@ def test_a_row_without_environment_keeps_its_numbers(tmp_path: Path, content: st
     assert "random/env.json cannot be read" in sentence
 
 
-def test_parts_of_a_table_are_corrected_together(tmp_path: Path) -> None:
-    for name in ("gem", "dcl"):
-        copy_of_run(tmp_path / name)
-    apart = read_runs(tmp_path)
-    (tmp_path / TABLE).write_text("a table")
-    table = read_runs(tmp_path)
-    assert [run.comparisons for run in apart.runs] == [2, 2]
-    assert [run.comparisons for run in table.runs] == [4, 4]
-    raw = [own.paired.t_test for run in apart.runs for own in run.results if own.paired is not None]
-    found = [own.paired.t_test_holm for run in table.runs for own in run.results if own.paired is not None]
-    assert found == pytest.approx(holm(raw))
-    again = read_runs(tmp_path, table.runs)  # of rows that are known already
-    assert [own.paired for run in again.runs for own in run.results] == [
-        own.paired for run in table.runs for own in run.results
-    ]
+def test_a_part_of_a_table_is_corrected_for_the_whole_of_it(tmp_path: Path) -> None:
+    directory = copy_of_run(tmp_path / "gem")
+    alone = read_run(directory.path)
+    (directory.path / FAMILY).write_text('{"elsewhere": [0.2, 1.0]}')
+    part = read_run(directory.path)
+    assert (alone.family, part.family) == (1, 3)  # random directions are a control
+    raw, found = (run.results[1].paired for run in (alone, part))
+    assert raw is not None
+    assert found is not None
+    assert found.wilcoxon_holm == holm([raw.wilcoxon, 0.2, 1.0])[0]
+    (directory.path / FAMILY).write_text('{"elsewhere": [2.0]}')
+    with pytest.raises(GradcastError, match=r"family\.json cannot be read \(a p-value is not between 0 and 1\)"):
+        read_run(directory.path)
 
 
 def test_a_damaged_first_row_leaves_nothing_to_compare_with(tmp_path: Path) -> None:

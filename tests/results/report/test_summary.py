@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from gradcast.results.report.read import Found, RowState, Run, read_run
-from gradcast.results.report.summary import counts, facts, findings, heading, kind, standing
-from gradcast.results.statistics import compare, correct
+from gradcast.results.report.summary import counts, facts, findings, heading, standing
 from tests.results.report.copies import copy_of_run, unfinish
 from tests.trained_runs import small
 
@@ -16,34 +15,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return read_run(copy_of_run(tmp_path_factory.mktemp("runs") / "digits-1").path)
 
 
-BASE = [70.0, 71.0, 72.0, 73.0, 74.0]
-
-
-@pytest.mark.parametrize(
-    ("added", "said"),
-    [
-        ([1.0, 1.2, 0.9, 1.1, 1.0], "helps"),
-        ([-1.0, -1.2, -0.9, -1.1, -1.0], "costs"),
-        ([1.0, -1.2, 0.9, -1.1, 1.0], "no effect"),
-        ([0.0] * 5, "no effect"),
-        ([1.0], "open"),
-    ],
-)
-def test_a_verdict_in_a_word(added: list[float], said: str) -> None:
-    base = BASE[: len(added)]
-    assert kind(compare([a + b for a, b in zip(added, base, strict=True)], base)) == said
-
-
-def test_a_verdict_that_is_taken_back_has_no_effect() -> None:
-    weak = compare([a + b for a, b in zip([0.1, 0.5, 0.3, 0.9, 0.2], BASE, strict=True)], BASE)
-    assert kind(weak) == "helps"
-    assert {kind(own) for own in correct([weak] * 4)} == {"no effect"}
-
-
 def test_a_verdict_for_each_row_but_the_first(run: Run) -> None:
     found = findings(run)
-    assert [(own.label, own.sentence) for own in found] == [
-        (own.label, own.paired.verdict) for own in run.results[1:] if own.paired is not None
+    assert [(own.kind, own.label, own.sentence) for own in found] == [
+        (own.paired.kind, own.label, own.paired.verdict) for own in run.results[1:] if own.paired is not None
     ]
 
 

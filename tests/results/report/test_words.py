@@ -2,22 +2,29 @@ from dataclasses import replace
 
 import pytest
 
-from gradcast.results.report.words import DIAGNOSTICS, counted, headline, number, verdicts
+from gradcast.results.report.words import DIAGNOSTICS, counted, headline, number, shifted, verdicts
 from gradcast.results.result import diagnose
-from gradcast.results.statistics import Interval
+from gradcast.results.statistics import Interval, Shift
 from gradcast.specs.text import load
 from tests.trained_runs import finished, small
 
 
 def test_numbers() -> None:
-    assert number(Interval(0.8123, 0.80, 0.83, 5), 100) == "81.23 ± 1.50"
+    assert number(Interval(0.8123, 0.7973, 0.8273, 5), 100) == "81.23 ± 1.50"
     assert number(Interval(0.8123, float("-inf"), float("inf"), 1), 100) == "81.23"
-    assert number(Interval(-0.01234, -0.02, 0.0, 3)) == "-0.0123 ± 0.0100"
+    assert number(Interval(-0.01234, -0.02234, -0.00234, 3)) == "-0.0123 ± 0.0100"
     assert number(Interval(0.5, 0.25, 0.75, 3), digits=1) == "0.5 ± 0.2"
+    assert number(Interval(0.995, 0.97, 1.0, 3), 100) == "99.50 (97.00 to 100.00)"  # cut at 100 %
+
+
+def test_a_shift_shows_its_interval_where_it_has_one() -> None:
+    assert shifted(Shift(1.234, -0.5, 2.0, 0.95, 10)) == "1.23 (-0.50 to 2.00)"
+    assert shifted(Shift(1.0, float("-inf"), float("inf"), 0.95, 3)) == "1.00"
 
 
 def test_one_row_has_no_comparison() -> None:
-    assert verdicts(finished()[1][:1]) == ["one row, nothing to compare it with"]
+    collapsed, alone = verdicts(finished()[1][:1])
+    assert (collapsed, alone) == ("GEM: 1 of 3 seeds collapsed (0)", "one row, nothing to compare it with")
 
 
 def test_rows_of_other_streams_are_not_compared() -> None:

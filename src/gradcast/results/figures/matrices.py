@@ -59,8 +59,13 @@ def difference_matrix(result: RowResult, base: RowResult, limit: float) -> "Figu
 
 
 def difference(result: RowResult, base: RowResult) -> Matrix:
-    """Mean paired difference of two rows' matrices, in points."""
-    found: np.ndarray = 100 * (result.matrices - base.matrices).mean(0)
+    """Mean difference of two rows' matrices, in points: of the seeds that both have, or of their means without any."""
+    common = [seed for seed in result.seeds if seed in base.seeds]
+    own, other = (
+        row.matrices[[row.seeds.index(seed) for seed in common] if common else slice(None)].mean(0)
+        for row in (result, base)
+    )
+    found: np.ndarray = 100 * (own - other)
     return found
 
 

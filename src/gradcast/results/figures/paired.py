@@ -33,8 +33,9 @@ def paired_differences(base: RowResult, compared: Sequence[tuple[int, RowResult]
 
 def _draw(axis: "Axes", height: float, place: int, result: RowResult, base: RowResult) -> None:
     assert result.paired is not None
-    own, found = colour(place), result.paired.difference
-    differences = np.subtract(result.acc(), base.acc())
+    own, found = colour(place), result.paired.estimate
+    both = [dict(zip(row.seeds, row.acc(), strict=True)) for row in (result, base)]
+    differences = np.array([both[0][seed] - both[1][seed] for seed in both[0] if seed in both[1]])
     axis.plot([0, 0], [height - 0.38, height + 0.16], color=INK, linewidth=1)  # zero; not through the name above
     axis.plot(differences, np.full(len(differences), height), "o", color=own, alpha=0.7, markersize=5)
     if found.seeds > 1:
@@ -43,5 +44,5 @@ def _draw(axis: "Axes", height: float, place: int, result: RowResult, base: RowR
         axis.plot(found.mean, height - 0.2, "D", color=INK, markersize=5)
     beside = axis.get_yaxis_transform()  # x from 0 to 1 across the axes
     axis.text(0, height + 0.24, plain(result.label, 48), transform=beside, fontsize=9, parse_math=False)
-    said = f"{found.mean:+.2f}" + (f" ± {found.half:.2f}" if found.seeds > 1 else "")
+    said = f"{found.mean:+.2f}" + (f" ({found.low:+.2f} to {found.high:+.2f})" if found.seeds > 1 else "")
     axis.text(1, height + 0.24, said.replace("-", "−"), transform=beside, fontsize=9, ha="right")

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MEASURES = {"acc": "ACC (%)", "bwt": "BWT", "fwt": "FWT"}
+TITLES = MEASURES | {"gain": "gain in ACC (points)"}  # over the base, whose own is zero
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Sweep:
     measures: Sequence[Mapping[str, Interval]]
     base: Base | None = None
     label: str = ""  # empty where a plot has no other
+    logarithmic: bool = False  # its values are positive numbers, on a logarithmic axis
 
 
 @styled()
@@ -48,33 +50,34 @@ def sweep_panels(plots: Mapping[str, Sequence[Sweep]], measures: Sequence[str] =
     for line, (title, sweeps) in zip(grid, plots.items(), strict=True):
         for axis, name in zip(line, measures, strict=True):
             _draw(axis, sweeps, name)
-            axis.set_ylabel(MEASURES[name])
+            axis.set_ylabel(TITLES[name])
         line[0].set_title(plain(title), parse_math=False)
     legend(figure, columns=2)
     return figure
 
 
 def _draw(axis: "Axes", sweeps: Sequence[Sweep], name: str) -> None:
-    """Values stand at equal distances: grids are neither even nor logarithmic."""
-    ticks = _ticks(sweeps)
-    for place, sweep in enumerate(sweeps):
-        _band(axis, sweep.base, name, colour(place + 1))
-        known = [
-            (ticks.index(value), own[name])
-            for value, own in zip(sweep.values, sweep.measures, strict=True)
-            if name in own
-        ]
+    """Values stand at equal distances, as most grids are neither even nor logarithmic, or at their logarithms."""
+    ticks, logarithmic = _ticks(sweeps), all(sweep.logarithmic for sweep in sweeps)
+    at = {value: float(value) if logarithmic else place for place, value in enumerate(ticks)}
+    for number, sweep in enumerate(sweeps):
+        _band(axis, sweep.base, name, colour(number + 1))
+        known = [(at[value], own[name]) for value, own in zip(sweep.values, sweep.measures, strict=True) if name in own]
         axis.errorbar(
-            [at for at, _ in known],
+            [place for place, _ in known],
             [own.mean for _, own in known],
             yerr=[own.half if own.seeds > 1 else 0.0 for _, own in known],
-            color=colour(place + 1),
-            marker=mark(place),
+            color=colour(number + 1),
+            marker=mark(number),
             capsize=2,
             label=plain(sweep.label),
         )
-    axis.set_xticks(range(len(ticks)), [plain(value, 12) for value in ticks], rotation=45)
-    axis.set_xlim(-0.5, len(ticks) - 0.5)
+    if logarithmic:
+        axis.set_xscale("log")
+        axis.minorticks_off()
+    else:
+        axis.set_xlim(-0.5, len(ticks) - 0.5)
+    axis.set_xticks([at[value] for value in ticks], [plain(value, 12) for value in ticks], rotation=45)
     axis.grid(axis="y")
 
 
@@ -87,7 +90,7 @@ def _band(axis: "Axes", base: Base | None, name: str, own: str) -> None:
         color=own,
         linewidth=1,
         linestyle=":",
-        label=f"{plain(base.label)}: mean and range of seeds",
+        label=plain(base.label) + (": mean and range of seeds" if len(seeds) > 1 else ""),
     )
     if len(seeds) > 1:
         axis.axhspan(min(seeds), max(seeds), color=own, alpha=0.14, linewidth=0)

@@ -1,13 +1,20 @@
 """Files beside a row's numbers, which stand without them: what they hold, or a sentence about what is wrong."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+from jaxtyping import Float
+
 from gradcast.errors import GradcastError
+from gradcast.head_start.store import CURVES
 from gradcast.results.feature_files import read_feature_map
 from gradcast.results.feature_map import FeatureMap
-from gradcast.runs.directory import RunDirectory, damaged
+from gradcast.runs.directory import HEAD_START, RunDirectory, damaged
 from gradcast.runs.jsontext import parse_json
 from gradcast.specs.spec import Row, Spec
+
+StepsAndSeeds = dict[str, Float[np.ndarray, "_ _"]]  # curves by name, each with its own steps on top
 
 
 def follow_links(directory: RunDirectory, spec: Spec, row: Row) -> None:
@@ -35,6 +42,30 @@ def feature_map(directory: RunDirectory, row: str, seed: int) -> tuple[FeatureMa
         return read_feature_map(directory, row, seed), ""
     except GradcastError as error:
         return None, f"A picture of features is missing: {error}"
+
+
+def head_starts(directory: RunDirectory, row: str, seeds: Sequence[int]) -> tuple[StepsAndSeeds, str]:
+    """Curves of the row's head starts, each with its steps on top, and what is wrong with them."""
+    files = [directory.seed(row, seed) / HEAD_START for seed in seeds]
+    told = []
+    for file in files:
+        try:
+            told.append(_curves(parse_json(file.read_text(encoding="utf-8"))))
+        except (OSError, ValueError) as error:
+            return {}, f"Curves of a head start are missing: {damaged(file, error)}"
+    points = {name: {tuple(own[name][:, 0]) for own in told} for name in CURVES}
+    shared = [name for name in CURVES if len(points[name]) == 1 and len(told[0][name])]
+    return {name: np.stack([told[0][name][:, 0], *(own[name][:, 1] for own in told)]) for name in shared}, ""
+
+
+def _curves(told: object) -> dict[str, Float[np.ndarray, "_ 2"]]:
+    """Steps and numbers, by name."""
+    if not isinstance(told, dict):
+        raise ValueError("it is not a table")
+    found = {name: np.array(told.get(name, []), dtype=float).reshape(-1, 2) for name in CURVES}
+    if not all(np.isfinite(curve).all() for curve in found.values()):
+        raise ValueError("a number is not finite")
+    return found
 
 
 def environment(file: Path) -> tuple[str, dict[str, object], str]:

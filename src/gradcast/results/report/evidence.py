@@ -1,13 +1,14 @@
 """The tables of a run."""
 
+import math
 from collections.abc import Sequence
 
 from gradcast.results.report.read import Run
 from gradcast.results.report.summary import standing
 from gradcast.results.report.tables import Cell, Table, estimate, figure
-from gradcast.results.report.words import diagnosed, measured
+from gradcast.results.report.words import counted, diagnosed, measured, shifted
 from gradcast.results.result import RowResult
-from gradcast.results.statistics import MANY, Interval
+from gradcast.results.statistics import Shift
 
 # Key in env.json, heading, format.
 COSTS = [
@@ -39,15 +40,14 @@ def differences_table(run: Run, compared: Sequence[RowResult]) -> Table:
     """The tests behind all verdicts: against the first row, then of signals against the row that lacks but them."""
     first = run.results[0].label
     pairs = [(own, first, own.paired) for own in compared if own.paired is not None]
-    pairs += [(own, own.added.label, own.added.paired) for own in run.results if own.added is not None]
+    pairs += [(own, added.label, added.paired) for own in run.results for added in own.added]
     rows = [
         [
             _named(run, own),
             Cell(against),
             estimate(paired.difference, digits=2),
-            _between(paired.bootstrap),
+            _between(paired.shift),
             figure(paired.t_test, ".3f"),
-            figure(paired.t_test_holm, ".3f"),
             figure(paired.wilcoxon, ".3f"),
             figure(paired.wilcoxon_holm, ".3f"),
             figure(paired.effect_size, ".2f"),
@@ -55,12 +55,10 @@ def differences_table(run: Run, compared: Sequence[RowResult]) -> Table:
         ]
         for own, against, paired in pairs
     ]
-    head = ["row", "against", "points", "bootstrap", "p (paired t)", "corrected", "p (Wilcoxon)", "that corrected"]
-    count = run.comparisons
-    several = f"; verdicts go by the p-value corrected for {count} comparisons (Holm)" if count > 1 else ""
-    few = "; bootstrap intervals are too narrow with so few seeds" if len(run.spec.seeds) < MANY else ""
-    power = "so many seeds are needed to find such a difference four times in five"
-    title = f"Differences in {compared[0].compared}, seed by seed{several}{few}; {power}"
+    head = ["row", "against", "mean", "Hodges-Lehmann", "p (paired t)", "p (signed rank)", "corrected"]
+    family = f"verdicts go by the signed-rank test corrected for {counted(run.family, 'claim')} (Holm)"
+    guess = f"seeds needed are a guess from {counted(len(run.spec.seeds), 'seed')}, at the corrected level"
+    title = f"Differences in {compared[0].compared}, seed by seed; {family}; {guess}"
     return Table("differences", title, [*head, "effect size", "seeds needed"], rows)
 
 
@@ -110,11 +108,10 @@ def unfinished_table(run: Run) -> Table:
     return Table("unfinished", "Rows that are not trained to their end", ["row", "so far"], rows)
 
 
-def _between(found: Interval) -> Cell:
-    """A bootstrap interval; with few seeds it is too narrow."""
-    return (
-        Cell() if found.seeds < 2 else Cell(f"{found.low:.2f} to {found.high:.2f}", found.mean, found.low, found.high)
-    )
+def _between(found: Shift) -> Cell:
+    """The difference and its simultaneous interval; very few seeds have none."""
+    ends = (found.low, found.high) if math.isfinite(found.low) else (None, None)
+    return Cell(shifted(found), found.value, *ends)
 
 
 def _named(run: Run, own: RowResult) -> Cell:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gradcast.results.advice import advice
@@ -10,7 +11,7 @@ from gradcast.results.figures import accuracy_matrices, signal_courses
 from gradcast.results.figures.feature_maps import feature_panels, said
 from gradcast.results.figures.style import save_png, stamp
 from gradcast.results.quick import mark
-from gradcast.results.report.words import DIVISOR, SELECTED, diagnosed, headline, measured, number, verdicts
+from gradcast.results.report.words import DIVISOR, SELECTED, diagnosed, headline, measured, number, shifted, verdicts
 from gradcast.results.result import RowResult
 from gradcast.runs.directory import RunDirectory, write_text
 
@@ -26,7 +27,7 @@ def write_report(directory: RunDirectory, results: Sequence[RowResult]) -> None:
         stamp(figure, mark(spec))
         save_png(figure, directory.path / name)
     features = _features(directory, results)
-    advised = advice(spec, results)
+    advised = advice(spec, results, Path(directory.path.name))
     lines = [
         f"# {spec.name}",
         "",
@@ -91,13 +92,13 @@ def _differences(results: Sequence[RowResult]) -> list[str]:
     for result in results:
         if result.paired is not None:
             found = result.paired
-            rows.append(
-                [result.label, number(found.difference, digits=2), f"{found.t_test:.3f}", f"{found.wilcoxon:.3f}"]
-            )
+            corrected = "" if found.wilcoxon_holm is None else f"{found.wilcoxon_holm:.3f}"
+            mean = number(found.difference, digits=2)
+            rows.append([result.label, mean, shifted(found.shift), f"{found.wilcoxon:.3f}", corrected])
     if not rows:
         return ["One row, nothing to compare."]
-    several = ["", "p-values are not corrected; verdicts are, for their number (Holm)."] if len(rows) > 1 else []
-    return [*_table(["", "points", "p (paired t)", "p (Wilcoxon)"], rows), *several]
+    head = ["", "mean ± t interval", "Hodges-Lehmann (simultaneous interval)", "p (signed rank)", "corrected (Holm)"]
+    return [*_table(head, rows), "", "The rule behind the verdict is explained in docs/verdicts.md."]
 
 
 def _diagnostics(results: Sequence[RowResult]) -> list[str]:

@@ -1,6 +1,7 @@
 """The summary on top of the page: verdicts first, each with its interval drawn small."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from gradcast.results.advice import advice
 from gradcast.results.report.markup import Markup, minus, tag
@@ -28,14 +29,14 @@ def _said(run: Run, name: str | None) -> Markup:
     what = "Accuracy" if run.few_labels else "ACC"
     lead = f"{what} against {run.spec.rows[0].label}, over {len(run.spec.seeds)} paired seeds" if drawn else ""
     span = max((max(abs(end) for end in _ends(own)) for own in drawn), default=0.0) or 1.0
-    advised = None if run.unfinished else advice(run.spec, run.results)
+    advised = None if run.unfinished else advice(run.spec, run.results, Path(run.name))
     return tag(
         "div",
         title,
         own,
         tag("p", lead, class_="note") if lead else "",
         tag("ul", *(_finding(finding, span) for finding in found), class_="verdicts"),
-        tag("p", advised + ".", class_="advice") if advised else "",
+        tag("p", advised, class_="advice") if advised else "",
         tag("p", "Not finished yet", class_="note") if run.unfinished else "",
         _list([f"{row.label}: {standing(row)}" for row in run.unfinished]),
     )

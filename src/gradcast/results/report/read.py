@@ -1,7 +1,7 @@
 """Runs as far as their directories tell: finished rows, rows on their way, and what cannot be read."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +11,9 @@ from gradcast.errors import GradcastError
 from gradcast.results import result
 from gradcast.results.feature_map import FeatureMap
 from gradcast.results.history import when_tested
-from gradcast.results.report.beside import environment, feature_map, follow_links, stream
+from gradcast.results.report.beside import StepsAndSeeds, environment, feature_map, follow_links, head_starts, stream
 from gradcast.results.report.progress import accuracy_so_far, metrics_so_far, over_seen_tasks
 from gradcast.results.result import COURSES, Courses, RowResult, courses
-from gradcast.results.statistics import correct
 from gradcast.runs.directory import RunDirectory
 from gradcast.runs.step_log import Line
 from gradcast.specs.spec import Row, Spec
@@ -38,7 +37,9 @@ class RowState:
     time: dict[str, object]
     flaw: str = ""  # a sentence, where something of it cannot be read
     tests: Int[np.ndarray, " tests"] | None = None  # where labels are few: the steps that end in one
+    head_start: StepsAndSeeds = field(default_factory=dict)
     feature_map: FeatureMap | None = None  # of the first seed, where the row is finished and has one
+    diverged: Mapping[int, str] = field(default_factory=dict)  # seeds that have no result, and why
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,11 @@ class Run:
     rows: list[RowState]  # that can be read
     results: list[RowResult]  # of the finished ones
     left_out: list[str]  # a sentence for every other row
-    comparisons: int  # that its verdicts are corrected for, those of other runs too where all are parts of a table
+
+    @property
+    def family(self) -> int:
+        """Claims that its verdicts are corrected for, those of other runs too where all are parts of a table."""
+        return max((own.family for row in self.results for own in row.comparisons), default=0)
 
     @property
     def name(self) -> str:
@@ -116,17 +121,7 @@ def read_runs(folder: Path, before: Sequence[Run] = ()) -> Found:
     if not found.runs:
         nothing = f"there is no {'run in' if folder.is_dir() else 'folder'} {folder}; {REMEDY}"
         raise GradcastError(found.left_out[0] if found.left_out else nothing)
-    return replace(found, runs=together(found.runs)) if (folder / TABLE).is_file() else found
-
-
-def together(runs: Sequence[Run]) -> list[Run]:
-    """The parts of one table, whose verdicts are corrected for all its comparisons, as the table's own are."""
-    several = [own for run in runs for row in run.results for own in row.comparisons]
-    corrected = iter(correct(several))
-    return [
-        replace(run, results=[row.corrected(corrected) for row in run.results], comparisons=len(several))
-        for run in runs
-    ]
+    return found
 
 
 def read_run(path: Path, before: Run | None = None) -> Run:
@@ -144,17 +139,18 @@ def read_run(path: Path, before: Run | None = None) -> Run:
             left_out.append(f"The row {row.label!r} is left out: {error}")
     sound = {row.name for row in rows if row.finished}
     results = before.results if before and known.keys() == sound else result.read(directory, rows=sound, lenient=True)
-    comparisons = sum(len(own.comparisons) for own in results)
-    return Run(path, spec, text, rows, results, left_out, comparisons)
+    return Run(path, spec, text, rows, results, left_out)
 
 
 def _row(directory: RunDirectory, spec: Spec, place: int, row: Row) -> RowState:
     follow_links(directory, spec, row)
     tasks, finished, flaws = row.setting.stream.tasks, directory.finished(row.name), list[str]()
+    diverged = directory.diverged(row.name)
+    seeds = [seed for seed in spec.seeds if seed not in diverged]
     if finished:
-        matrices = [directory.accuracy(row.name, seed, tasks) for seed in spec.seeds]
-        metrics = _logs(directory, spec, row, flaws)
-        done = [tasks] * len(spec.seeds)
+        matrices = [directory.accuracy(row.name, seed, tasks) for seed in seeds]
+        metrics = _logs(directory, seeds, row, flaws)
+        done = [tasks] * len(seeds)
     else:
         places = [directory.seed(row.name, seed) for seed in spec.seeds]
         matrices = [accuracy_so_far(own / "accuracy.csv", tasks) for own in places]
@@ -165,16 +161,19 @@ def _row(directory: RunDirectory, spec: Spec, place: int, row: Row) -> RowState:
     if short is None and not np.isnan(accuracy).all():
         curves["accuracy"] = accuracy
     text, time, flaw = environment(directory.path / row.name / "env.json") if finished else ("", {}, "")
-    drawn, damage = feature_map(directory, row.name, spec.seeds[0]) if finished else (None, "")
+    drawn, damage = feature_map(directory, row.name, seeds[0]) if finished else (None, "")
+    begun = finished and row.setting.head_start.steps > 0
+    ahead, unread = head_starts(directory, row.name, seeds) if begun else ({}, "")
     unknown = stream(directory, row.name) if finished else ""
-    flaw = " ".join(filter(None, (*flaws, flaw, damage, unknown)))
+    flaw = " ".join(filter(None, (*flaws, flaw, damage, unread, unknown)))
     tests = None if short is None else when_tested(short)
-    return RowState(row.name, row.label, place, finished, done, tasks, curves, text, time, flaw, tests, drawn)
+    rest = (tests, ahead, drawn, diverged)
+    return RowState(row.name, row.label, place, finished, done, tasks, curves, text, time, flaw, *rest)
 
 
-def _logs(directory: RunDirectory, spec: Spec, row: Row, flaws: list[str]) -> Iterator[list[Line]]:
+def _logs(directory: RunDirectory, seeds: Sequence[int], row: Row, flaws: list[str]) -> Iterator[list[Line]]:
     """One seed's steps at a time, for they are many; what is wrong with them goes to ``flaws``."""
-    for seed in spec.seeds:
+    for seed in seeds:
         lines, flaw = result.logged(directory, row, seed, lenient=True)
         flaws += [flaw] * bool(flaw)
         yield lines

@@ -25,6 +25,11 @@ PROBE = (
     "The probe is linear, fitted to half of these images and asked about the other half. Shared features should tell "
     "it little of the task beyond chance; private ones come from a module of each task and may tell it everything."
 )
+AHEAD = {"loss": "loss of the head start", "nearest_neighbour": "nearest neighbours of the same class"}
+NEIGHBOURS = (
+    "A head start sees unlabelled images alone. Nearest neighbours are a diagnosis: of how many labelled training "
+    "images of the first task does the image with the most similar features show the same class?"
+)
 FRAME = "; what the first tenth of the tests showed may lie outside the frame"
 TRUTH = "What unlabelled images really show is known to this report and to nothing that learns."
 STREAM = {"accuracy": "accuracy over the tasks seen (%)", "loss": "training loss"}
@@ -37,6 +42,7 @@ def sections(run: Run) -> list[Section]:
         Section("unfinished", "Not finished", [evidence.unfinished_table(run)] if run.unfinished else []),
         Section("results", "Results", [evidence.results_table(run), meaning] if run.results else []),
         Section("differences", "Paired differences", _differences(run)),
+        Section("head-start", "Before the stream", _head_starts(run)),
         *(_over_steps(run) if run.few_labels else _over_tasks(run)),
         Section("cost", "Cost", [evidence.cost_table(run)] if any(row.time for row in run.rows) else []),
         Section("specification", "Specification and environment", _specification(run)),
@@ -68,7 +74,10 @@ def _differences(run: Run) -> list[Block]:
     figure = paired_differences(run.base, [(run.place(own), own) for own in compared])
     said = [f"{own.label}: {own.paired.verdict}" for own in compared if own.paired is not None]
     alt = f"Paired differences in {run.base.compared} to {run.base.label}, a dot for each seed. {'; '.join(said)}."
-    caption = "A dot is a seed, the diamond their mean, the bar its 95 % confidence interval."
+    caption = (
+        "A dot is a seed, the diamond their Hodges-Lehmann difference, the bar its simultaneous interval. Few seeds "
+        "have none; there they are the mean and its 95 % t interval."
+    )
     picture = Picture("paired-differences", alt, figure)
     return [Gallery(caption, [picture], "single"), evidence.differences_table(run, compared)]
 
@@ -115,6 +124,19 @@ def _curves(run: Run, titles: dict[str, str]) -> list[Block]:
             pictures.append(Picture(f"curve-{name.replace('_', '-')}", alt, stream_curves(title, curves)))
     dashed = "; dashed rows still train." if run.unfinished else "."
     return [Gallery(BANDS + (FRAME if run.few_labels else "") + dashed, pictures, "wide")] if pictures else []
+
+
+def _head_starts(run: Run) -> list[Block]:
+    pictures = []
+    for name, title in AHEAD.items():
+        rows = [row for row in run.rows if name in row.head_start]
+        curves = [
+            Curve(r.label, r.place, r.head_start[name][1:], steps=r.head_start[name][0].astype(int)) for r in rows
+        ]
+        if curves:
+            alt = f"Curves of the {title} during the head start for {', '.join(curve.label for curve in curves)}."
+            pictures.append(Picture(f"head-start-{name.replace('_', '-')}", alt, stream_curves(title, curves)))
+    return [Gallery(f"{BANDS}{FRAME}.", pictures, "wide"), NEIGHBOURS] if pictures else []
 
 
 def _features(run: Run) -> list[Block]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -10,9 +9,8 @@ from jaxtyping import Float, Int
 from gradcast.results.quick import QUICK_LOOK, mark
 from gradcast.results.report.read import Found, RowState, Run
 from gradcast.results.report.words import UNEQUAL, counted, trained_on
-from gradcast.results.statistics import Interval, Paired
-
-Kind = Literal["helps", "costs", "no effect", "open"]
+from gradcast.results.statistics import Interval
+from gradcast.results.verdict import Kind
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,7 @@ def facts(run: Run) -> list[str]:
         run.spec.dtype,
     ]
     settings = [row.setting for row in run.spec.rows]
-    pools = {own.pool[own.pool_of(signal)].name for own in settings for signal in own.signals}
+    pools = {own.pool[own.pool_of(signal.pool)].name for own in settings for signal in own.signals}
     return [*found, *(f"unlabelled images: {name}" for name in sorted(pools))]
 
 
@@ -72,22 +70,17 @@ def findings(run: Run) -> list[Finding]:
     against_first = [
         Finding("open", own.label, UNEQUAL)
         if own.paired is None
-        else Finding(kind(own.paired), own.label, own.paired.verdict, own.paired.difference)
+        else Finding(own.paired.kind, own.label, own.paired.verdict, own.paired.estimate)
         for own in others
     ]
-    added = [(f"{own.label}, against {own.added.label}", own.added.paired) for own in others if own.added is not None]
-    return against_first + [Finding(kind(own), label, own.verdict, own.difference) for label, own in added]
-
-
-def kind(paired: Paired) -> Kind:
-    """The verdict in a word."""
-    if paired.shown:
-        return "helps" if paired.shown > 0 else "costs"
-    return "no effect" if paired.difference.seeds > 1 else "open"
+    added = [(f"{own.label}, against {one.label}", one.paired) for own in others for one in own.added]
+    return against_first + [Finding(own.kind, label, own.verdict, own.estimate) for label, own in added]
 
 
 def standing(row: RowState) -> str:
     """How far a row has come."""
+    if row.diverged:
+        return f"{len(row.diverged)} of {counted(len(row.done), 'seed')} diverged: {next(iter(row.diverged.values()))}"
     least, most = min(row.done), max(row.done)
     if most < 0:
         return "not begun"

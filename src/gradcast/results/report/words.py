@@ -1,9 +1,11 @@
 """Results in words and numbers, the same in every report."""
 
+import math
 from collections.abc import Sequence
 
 from gradcast.results.result import IN_PER_CENT, RowResult
-from gradcast.results.statistics import Interval
+from gradcast.results.statistics import Interval, Shift
+from gradcast.results.wording import losses
 from gradcast.specs.spec import Setting, Spec
 
 # Name, heading and scale of every measure that is shown.
@@ -83,15 +85,24 @@ def verdicts(results: Sequence[RowResult]) -> list[str]:
     """One sentence a comparison with the first row, and one for what a signal adds where that row lacks more."""
     base, *others = results
     sentences = [f"{r.label} against {base.label}: {r.paired.verdict if r.paired else UNEQUAL}" for r in others]
-    sentences += [f"{r.label} against {r.added.label}: {r.added.paired.verdict}" for r in others if r.added is not None]
-    return sentences or ["one row, nothing to compare it with"]
+    sentences += [f"{r.label} against {own.label}: {own.paired.verdict}" for r in others for own in r.added]
+    alone = [f"{base.label}: {note}" for note in losses(base.sample(), "")]
+    return sentences or [*alone, "one row, nothing to compare it with"]
 
 
 def number(value: Interval, scale: float = 1.0, digits: int | None = None) -> str:
-    """Mean ± half of the interval; no interval with one seed."""
+    """Mean ± half of the interval, or both ends where it was cut at a bound; no interval with one seed."""
     places = digits if digits is not None else (2 if scale == 100 else 4)
-    mean = f"{scale * value.mean:.{places}f}"
-    return mean if value.seeds < 2 else f"{mean} ± {scale * value.half:.{places}f}"
+    mean, low, high = (f"{scale * own:.{places}f}" for own in (value.mean, value.low, value.high))
+    if value.seeds < 2:
+        return mean
+    return f"{mean} ± {scale * value.half:.{places}f}" if value.symmetric else f"{mean} ({low} to {high})"
+
+
+def shifted(found: Shift) -> str:
+    """A Hodges-Lehmann difference with its interval; very few seeds have none."""
+    ends = f" ({found.low:.2f} to {found.high:.2f})" if math.isfinite(found.low) else ""
+    return f"{found.value:.2f}{ends}"
 
 
 def counted(count: int, what: str) -> str:

@@ -1,0 +1,64 @@
+"""One row as evidence: its ACC seed by seed, and what else a verdict must know of it."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+from gradcast.errors import GradcastError
+from gradcast.specs.spec import Setting
+
+COLLAPSE = 4.0  # points below the row's median: such a seed is counted and named
+LEARNED = 1.0  # points above chance: a row below that has learned nothing
+
+
+@dataclass(frozen=True)
+class Sample:
+    """ACC in per cent by seed, and the seeds that have none because their training diverged, with the reason."""
+
+    label: str
+    acc: Mapping[int, float]
+    diverged: Mapping[int, str] = field(default_factory=dict)
+    chance: float | None = None  # ACC of a guess, in per cent; None where it is not known
+    ratio: float | None = None  # median length of what the signals add beside the labelled gradient; None without any
+
+    def __post_init__(self) -> None:
+        for seed, value in self.acc.items():
+            if not math.isfinite(value):
+                raise GradcastError(f"the ACC of seed {seed} of {self.label} is {value}, which is no accuracy")
+
+    @classmethod
+    def of(cls, label: str, acc: Sequence[float]) -> "Sample":
+        """Of seeds 0 to n - 1."""
+        return cls(label, dict(enumerate(acc)))
+
+    @property
+    def seeds(self) -> list[int]:
+        """Trained ones and those that diverged."""
+        return list(dict.fromkeys([*self.acc, *self.diverged]))
+
+    @property
+    def collapsed(self) -> list[int]:
+        """Seeds far below the others."""
+        middle = median(self.acc.values()) if self.acc else 0.0
+        return [seed for seed, value in sorted(self.acc.items()) if value < middle - COLLAPSE]
+
+    @property
+    def at_chance(self) -> bool:
+        """Whether the row knows no more than a guess; not known without chance."""
+        if self.chance is None or not self.acc:
+            return False
+        return sum(self.acc.values()) / len(self.acc) < self.chance + LEARNED
+
+    def common_seeds(self, other: "Sample") -> list[int]:
+        """Seeds that both were trained on, whatever came of it, in the other's order."""
+        return [seed for seed in other.seeds if seed in self.seeds]
+
+
+def chance(setting: Setting, facts: Mapping[str, object]) -> float | None:
+    """ACC of a guess, in per cent, by what was drawn to make a stream; None where that does not say."""
+    classes = facts.get("classes_per_task")
+    if not isinstance(classes, int) or classes < 1:
+        return None
+    shared = setting.stream.scenario == "split" and not setting.masked
+    return 100 / (classes * setting.stream.tasks if shared else classes)

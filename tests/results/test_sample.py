@@ -1,0 +1,33 @@
+import pytest
+
+from gradcast.results.sample import Sample, chance
+from tests.trained_runs import finished, small
+
+
+def test_seeds_far_below_the_median_have_collapsed() -> None:
+    assert Sample.of("row", [85.0, 80.9, 86.0, 73.1, 85.5]).collapsed == [1, 3]  # the median is 85
+    assert Sample.of("row", [85.0, 81.0]).collapsed == []
+    assert Sample("row", {}, {0: "step 1"}).collapsed == []
+
+
+def test_seeds_that_diverged_are_seeds() -> None:
+    one, another = Sample("a", {3: 80.0, 1: 81.0}, {2: "step 1"}), Sample("b", {1: 80.0, 2: 80.0})
+    assert one.seeds == [3, 1, 2]
+    assert one.common_seeds(another) == [1, 2]
+
+
+@pytest.mark.parametrize(("acc", "lost"), [([10.0, 11.9], True), ([11.0, 11.1], False), ([9.0, 9.0], True)])
+def test_a_row_within_a_point_of_chance_has_learned_nothing(acc: list[float], lost: bool) -> None:
+    row = Sample("row", dict(enumerate(acc)), chance=10.0)
+    assert row.at_chance is lost
+    assert not Sample.of("row", acc).at_chance
+
+
+def test_chance_is_one_of_the_classes_that_a_task_chooses_among() -> None:
+    rotated, split = small().rows[0].setting, small("stream.scenario=split").rows[0].setting
+    shared = small("stream.scenario=split", "model.heads=shared").rows[0].setting
+    facts = {"classes_per_task": 2}
+    assert [chance(own, facts) for own in (rotated, split)] == [50.0, 50.0]
+    assert chance(shared, facts) == pytest.approx(100 / 6)  # three tasks
+    assert chance(rotated, {}) is None
+    assert finished()[1][0].chance == 10.0
