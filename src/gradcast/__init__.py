@@ -2,7 +2,7 @@
 
 To run experiments: ``load`` and ``parse`` give a specification (``Spec``), ``run`` trains it and returns a
 ``RunResult``, ``load_model`` gives a trained network back. ``own_data`` and ``from_datasets`` turn your images into a
-``Source``.
+``Source``. ``pretrain`` trains a network on unlabelled images alone and returns it as ``Pretrained``.
 
 In your own training loop: ``GradientLearner``.
 
@@ -46,6 +46,8 @@ from gradcast.streams.stream import Stream
 
 # What follows loads the methods of installed packages, which import what stands above.
 # isort: split
+from gradcast.head_start.pretrain import pretrain
+from gradcast.head_start.pretrained import Pretrained
 from gradcast.results.load_model import load_model
 from gradcast.results.run_result import RunResult
 from gradcast.runs.api import run
@@ -72,6 +74,7 @@ __all__ = [
     "Mixed",
     "PastGradients",
     "Policy",
+    "Pretrained",
     "Preview",
     "Replay",
     "Replicas",
@@ -92,5 +95,6 @@ __all__ = [
     "load_model",
     "own_data",
     "parse",
+    "pretrain",
     "run",
 ]

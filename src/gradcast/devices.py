@@ -69,7 +69,9 @@ def free_memory(device: torch.device) -> int:
 def to_device(numbers: np.ndarray | Tensor, device: torch.device) -> Tensor:
     """A few numbers for the device, without waiting for what it is doing."""
     tensor = torch.from_numpy(numbers) if isinstance(numbers, np.ndarray) else numbers
-    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor
+    if device.type != "cuda":
+        return tensor
+    return tensor.contiguous().pin_memory().to(device, non_blocking=True)  # rows may be one and the same, repeated
 
 
 def use_threads(count: int | None) -> int:

@@ -1,5 +1,7 @@
 """The exception for mistakes that a sentence can explain, and its kind that is a result too."""
 
+from collections.abc import Sequence
+
 BAD_INPUT = 2  # the exit code
 BEGINNING, END = 500, 200  # letters that are kept of a sentence that quotes too much
 
@@ -17,7 +19,11 @@ class GradcastError(Exception):
 
 
 class Diverged(GradcastError):
-    """Loss or weights are not finite any more: for a table of settings that is an answer, not the end."""
+    """Loss or weights of some seeds are not finite any more: for a table of settings that is an answer, not the end."""
+
+    def __init__(self, sentence: str, seeds: Sequence[int] = ()) -> None:
+        super().__init__(sentence)
+        self.seeds = list(seeds)
 
 
 def message_of(error: BaseException) -> str:

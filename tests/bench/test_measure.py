@@ -6,8 +6,10 @@ import pytest
 
 from gradcast.bench import epoch_times as epochs
 from gradcast.bench import few_labels, measure
+from gradcast.bench import head_start_times as head_starts
 from gradcast.bench.epoch_times import EpochTime
 from gradcast.bench.few_labels import Speed
+from gradcast.bench.head_start_times import HeadStartTime
 from gradcast.bench.step_times import Network, Scene, Timing
 from gradcast.bench.streams import Throughput
 from gradcast.devices import Arithmetic, Place
@@ -34,6 +36,10 @@ def quick_speed(device: str, dtype: Arithmetic, replicas: int) -> Speed:
     return Speed(dtype, replicas, 128, 32, 50.0 * replicas, 12_345)
 
 
+def quick_head_starts(place: Place, dtype: Arithmetic, steps: int) -> list[HeadStartTime]:
+    return [HeadStartTime(dtype, seeds, 512, 20.0 * seeds, 30.0) for seeds in (1, 2)]
+
+
 @pytest.fixture(scope="module")
 def found() -> measure.Bench:
     def small(network: Network, task: int, place: Place, *, memories: int = 256, replicas: int = 1) -> Scene:
@@ -45,6 +51,7 @@ def found() -> measure.Bench:
         patched.setattr(measure, "Streams", FewStreams)
         patched.setattr(epochs, "epoch_time", no_epoch)
         patched.setattr(few_labels, "speed", quick_speed)
+        patched.setattr(head_starts, "head_start_times", quick_head_starts)
         result = measure.bench(measure.Request("cpu", Path("data"), 2, [1, 2], said.append), list(measure.PARTS))
     assert any("task 20" in line for line in said)
     return result
@@ -64,6 +71,8 @@ def test_everything_is_measured(found: measure.Bench) -> None:
     assert told["streams"][1]["per_minute"] == 60.0
     assert [entry["replicas"] for entry in told["few_labels"]] == [1, 3]
     assert told["few_labels_images_a_second"] == pytest.approx([5120.0, 5120.0])
+    assert [(own["seeds"], own["milliseconds"]) for own in told["head_starts"]] == [(1, 20.0), (2, 40.0)]
+    assert [own["ratio"] for own in told["head_start_rates"]] == [1.5, 1.5]
     assert [(e["seeds"], e["seconds"], e["complete"]) for e in told["epochs"]] == [(1, 40.0, False), (5, 200.0, False)]
 
 
@@ -80,6 +89,6 @@ def test_only_what_is_asked_for_is_measured() -> None:
         patched.setattr(epochs, "epoch_time", no_epoch)
         found = measure.bench(measure.Request("cpu", Path("data"), 2, [1], said.append), ["epochs"])
     assert [entry.seeds for entry in found.epochs] == [1, 5]
-    others = (found.comparisons, found.growth, found.streams, found.checkpoints, found.few_labels)
+    others = (found.comparisons, found.growth, found.streams, found.checkpoints, found.few_labels, found.head_starts)
     assert not any(others)
     assert len(said) == 2

@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 
 from gradcast.cli.compare_command import compare, print_comparisons
 from gradcast.errors import GradcastError
-from gradcast.results import statistics
 from gradcast.results.comparison import Comparisons
 from gradcast.results.comparison import compare as compare_places
 from gradcast.results.report import number
+from tests.compared import compare as compare_values
 from tests.results.report.copies import copy_of_run
 from tests.trained_runs import finished
 
@@ -32,7 +32,7 @@ def shown(variant: list[float], base: list[float], *left_out: str, quick: bool =
     """The lines of one comparison of these values, on a wide screen."""
     directory = finished()[0]
     own = compare_places(directory.path / "base", directory.path / "random").found[0]
-    changed = replace(own, paired=statistics.compare(variant, base), base=replace(own.base, label="GEM [/x]"))
+    changed = replace(own, paired=compare_values(variant, base), base=replace(own.base, label="GEM [/x]"))
     console = Console(width=200, file=io.StringIO(), record=True)
     print_comparisons(console, Comparisons([changed], list(left_out), [], quick=quick))
     return [line.rstrip() for line in console.export_text().splitlines()]
@@ -51,20 +51,22 @@ def test_verdict_first_then_the_numbers_within_eighty_columns() -> None:
         assert verdict.startswith(f"{result.label} against GEM: ")
         assert block[0].startswith(result.label)
         numbers = dict(re.split(r"\s{3,}", line.strip()) for line in block if line.startswith("  "))
-        assert numbers["difference"] == f"{number(result.paired.difference, digits=2)} points over 3 seeds"
-        low, high = result.paired.bootstrap.low, result.paired.bootstrap.high
-        assert numbers["bootstrap"] == f"{low:.2f} to {high:.2f} points, too narrow with so few seeds"
-        assert re.fullmatch(rf"{result.paired.t_test:.3f}, corrected \d\.\d{{3}}", numbers["p (t test)"])
-        assert re.fullmatch(rf"{result.paired.wilcoxon:.3f}, corrected \d\.\d{{3}}", numbers["p (Wilcoxon)"])
+        assert numbers["mean ± t interval"] == f"{number(result.paired.difference, digits=2)} points"
+        shift = result.paired.shift
+        assert numbers["Hodges-Lehmann"] == f"{shift.value:.2f} points over 3 seeds, no interval"
+        corrected = r", corrected for 1 claim \d\.\d{3}" if result.name == "predicted" else ""
+        assert re.fullmatch(rf"{result.paired.wilcoxon:.3f}{corrected}", numbers["p (signed rank)"])
+        assert numbers["p (t test)"] == f"{result.paired.t_test:.3f}"
         assert numbers["effect size"] == f"{result.paired.effect_size:.2f}"
-        assert numbers.get("seeds needed", "None").split(",")[0] == str(result.paired.seeds_needed)
+        needed = result.paired.seeds_needed
+        assert numbers.get("seeds needed") == (None if needed is None else f"about {needed}, a guess from 3 seeds")
 
 
 def test_one_comparison_is_not_corrected_and_a_row_with_itself_is_identical() -> None:
     place = str(finished()[0].path / "base")
     lines = command(place, place)
     assert " ".join(lines.split()).startswith(
-        f"{place} against {place}: identical ACC on every seed difference 0.00 ± 0.00 points"
+        f"{place} against {place}: identical ACC on every seed Hodges-Lehmann 0.00 points over 3 seeds"
     )
     assert "corrected" not in lines
     assert "seeds needed" not in lines
@@ -72,7 +74,7 @@ def test_one_comparison_is_not_corrected_and_a_row_with_itself_is_identical() ->
 
 def test_one_seed_shows_a_difference_and_nothing_that_needs_more() -> None:
     lines = shown([81.0], [80.0])
-    assert lines[0].endswith("against GEM [/x]: +1.00 points on one seed, which proves nothing: run more seeds")
+    assert lines[0].endswith("against GEM [/x]: open: 1 seed, a verdict needs 10 (+1.0 points)")
     assert lines[1:] == ["  difference   1.00 points on one seed", ""]
 
 
@@ -82,11 +84,11 @@ def test_a_quick_look_says_so_first() -> None:
 
 def test_a_certain_difference_and_what_was_left_out() -> None:
     lines = shown([81.001, 82.0], [80.0, 81.0], "runs/[bold]: seeds left out", "another")
-    assert "  p (t test)     below 0.001" in lines
-    assert "  effect size    1414.92" in lines  # 1.0005 over 0.001 / sqrt(2)
-    assert "  seeds needed   2, to find such a difference four times in five" in lines
+    assert "  p (t test)          below 0.001" in lines
+    assert "  effect size         1414.92" in lines  # 1.0005 over 0.001 / sqrt(2)
+    assert "  seeds needed        about 10, a guess from 2 seeds" in lines
     assert lines[-2:] == ["note: runs/[bold]: seeds left out", "note: another"]
-    assert "  effect size    not known, the seeds differ by the same" in shown([81.0, 82.0], [80.0, 81.0])
+    assert "  effect size         not known, the seeds differ by the same" in shown([81.0, 82.0], [80.0, 81.0])
 
 
 def test_json_holds_every_number() -> None:
@@ -101,7 +103,7 @@ def test_json_holds_every_number() -> None:
     assert own["seeds"] == [0, 1, 2]
     assert own["difference"]["mean"] == pytest.approx(paired.difference.mean)
     assert (own["t_test"], own["wilcoxon"]) == pytest.approx((paired.t_test, paired.wilcoxon))
-    assert {"bootstrap", "effect_size", "seeds_needed", "t_test_holm", "wilcoxon_holm", "verdict"} <= own.keys()
+    assert {"shift", "effect_size", "seeds_needed", "family", "wilcoxon_holm", "kind", "verdict"} <= own.keys()
 
 
 def test_a_damaged_row_is_an_error_beside_the_comparisons(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

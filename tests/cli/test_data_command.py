@@ -4,14 +4,17 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from gradcast.cli.app import app
+from gradcast.data.cache import Cache, default_cache
 from gradcast.data.catalogue import CATALOGUE
 from gradcast.data.check import file_digest
 from gradcast.data.fetch import Download
 from gradcast.data.registry import DATASETS
 from gradcast.errors import GradcastError
+from gradcast.head_start.store import NAME, TOLD, Store
 from tests.data.images import fill, tiny_imagenet, zipped
 
 
@@ -90,6 +93,25 @@ def test_cache_is_shown_and_emptied(tmp_path: Path) -> None:
     assert "cub-" in data("cache")
     assert "freed" in data("cache", "--clear")
     assert "cub-" not in data("cache")
+
+
+def test_head_starts_are_told_apart_and_cleared_alone(tmp_path: Path) -> None:
+    fill(tmp_path / "cub", 30)
+    data("show", "cub", "--data", str(tmp_path), "--out", str(tmp_path / "sheet.png"))
+    store = Store(Cache(default_cache()))
+    store.keep("k", {"w": torch.ones(3)}, {"steps": 6000, "seed": 2})
+    store.keep("damaged", {"w": torch.ones(3)}, {"steps": 6000, "seed": 2})
+    (store.cache.place(NAME, {"head start": "damaged"}) / TOLD).write_text("{")
+    shown = data("cache")
+    images, head_starts = shown.split("head starts:")
+    assert "images:" in images
+    assert "cub-" in images
+    assert "6000 steps, seed 2" in head_starts
+    assert "damaged" in head_starts
+    assert "cub-" not in data("cache", "--only", "head-starts")
+    assert "freed" in data("cache", "--only", "head-starts", "--clear")
+    assert "head starts" not in data("cache")
+    assert "cub-" in data("cache", "--only", "images")
 
 
 @pytest.mark.parametrize(

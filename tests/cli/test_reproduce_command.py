@@ -40,6 +40,15 @@ def test_show_trains_nothing(tmp_path: Path) -> None:
     assert "gradcast report" not in shown.stdout  # there is nothing it could show
 
 
+def test_a_table_of_our_own_has_no_published_columns(tmp_path: Path) -> None:
+    shown = called("reproduce", "P1", "--show", cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    head = next(line for line in shown.stdout.splitlines() if "ACC (%)" in line)
+    assert head.split() == ["ACC", "(%)", "gain"]
+    assert "publ." not in shown.stdout
+    assert any(line.split()[-2:] == ["not", "run"] for line in shown.stdout.splitlines() if "MS COCO" in line)
+
+
 def test_the_list_leaves_out_what_cannot_be_changed_so(tmp_path: Path) -> None:
     found = called("reproduce", "list", "--json", "--set", "stream.epochs=2", cwd=tmp_path)
     assert found.returncode == 0, found.stderr
@@ -91,3 +100,12 @@ def test_a_quick_look_at_a_table(tmp_path: Path, data: Path) -> None:
     (row,) = json.loads(again.stdout)["rows"]
     assert row["ours"]["acc"]["seeds"] == 2
     assert row["published"]["acc"] == 86.54
+
+
+def test_a_saved_table_is_worded_anew(tmp_path: Path) -> None:
+    results = Path(__file__).parents[2] / "docs" / "results"
+    shutil.copy(results / "E8.json", tmp_path)
+    found = called("reproduce", "E8.json", cwd=tmp_path)
+    assert found.stdout == "E8.md\n"
+    assert (tmp_path / "E8.md").read_text() == (results / "E8.md").read_text()
+    assert "cannot be read" in called("reproduce", "E9.json", cwd=tmp_path).stderr

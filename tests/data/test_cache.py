@@ -93,6 +93,15 @@ def test_size_and_clearing_of_nothing_but_its_own(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == [".building-fresh", "photos"]
 
 
+def test_entries_have_names_and_some_may_be_cleared_alone(tmp_path: Path) -> None:
+    cache = Cache(tmp_path)
+    for name in ("cub", "head-start"):
+        cache.put(name, {"a": 1}, lambda folder: None)
+    assert sorted(entry.name for entry in cache.entries()) == ["cub", "head-start"]
+    cache.clear([entry for entry in cache.entries() if entry.name == "head-start"])
+    assert [entry.name for entry in cache.entries()] == ["cub"]
+
+
 def test_a_source_that_cannot_be_read_is_not_blamed_on_the_cache(tmp_path: Path) -> None:
     def build(folder: Path) -> None:
         open("/nonexistent/file").close()

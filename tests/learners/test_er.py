@@ -1,10 +1,13 @@
+from dataclasses import replace
+
 import torch
 from torch.nn.functional import cross_entropy
 
-from gradcast.learners.er import Er
+from gradcast.learners.er import ENTRY, Er, ErSpec
 from gradcast.memories.reservoir import Reservoir
 from gradcast.replicas.heads import Heads
 from gradcast.training.step import Step
+from gradcast.training.trainer import StepTrainer, Turn
 from tests.helpers import batch, replicas
 from tests.replicas.test_replicas import own_module
 
@@ -40,6 +43,21 @@ def test_the_first_step_has_nothing_to_replay_and_the_second_not_itself() -> Non
     drawn = learner.replay()
     assert drawn is not None
     assert torch.equal(drawn.x.sort(dim=1).values, batch(model, seed=1).x.sort(dim=1).values)
+
+
+def test_repeated_rehearsal_updates_with_other_images_and_stores_each_once() -> None:
+    plain, model = replicas(2), replicas(2)
+    once, often = Er(Reservoir(20, [0, 1]), count=3), Er(Reservoir(20, [0, 1]), count=3)
+    spelled, trainer = Step(plain, once, 0.1), StepTrainer(Step(model, often, 0.1), repeats=3)
+    for number in range(3):
+        data = batch(model, seed=number)
+        trainer.step(data, tuple, Turn(0, number, 0, number, 0.1, numbered=True))
+        spelled(data)
+        for _ in range(2):
+            spelled(replace(data, repeated=4))
+        assert once.memory.seen == often.memory.seen == 4 * (number + 1)
+    assert torch.equal(plain.theta, model.theta)
+    assert ENTRY.describe(ErSpec(name="er", repeats=3)) == "ER, 3 updates a batch"
 
 
 def test_replicas_together_equal_replicas_alone() -> None:

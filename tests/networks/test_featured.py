@@ -4,7 +4,7 @@ from torch import nn
 
 from gradcast.errors import GradcastError
 from gradcast.networks import MLP, SlimResNet18
-from gradcast.networks.featured import Featured
+from gradcast.networks.featured import Featured, last_linear
 from tests.helpers import batch, replicas
 from tests.replicas.passes.reference import numbers
 
@@ -64,3 +64,9 @@ def test_replicas_embed_as_their_modules_do(norm: str) -> None:
         pairs = zip(gradients, module.parameters(), strict=True)
         expected = torch.cat([(torch.zeros_like(p) if g is None else g).flatten() for g, p in pairs])
         torch.testing.assert_close(found[replica], expected)
+
+
+def test_the_last_linear_layer_is_the_output_layer() -> None:
+    network = MLP([6, 5, 3])
+    assert last_linear(network) == ("layers.2", network.layers[2])
+    assert last_linear(nn.Conv2d(1, 1, 1)) is None

@@ -141,3 +141,29 @@ def test_logits_of_another_number_are_refused(tmp_path: Path, monkeypatch: pytes
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(GradcastError, match=r"gives \(2, 7\) for 2 images, not 2 x 5 logits"):
         network(spec(name="python", path="stubborn_network:make"), (3, 4, 4), 5)
+
+
+def test_what_initial_weights_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert models.unseen(spec(name="slim-resnet18", heads="masked", perturbation=0.1)) == {}
+    assert models.unseen(spec(name="conv-large", dropout=0.1)) == {"dropout": 0.1}
+    assert set(models.unseen(spec(name="efficientnet-b0"))) == {"name", "drop_connect", "dropout", "upsample"}
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "unseen_networks.py"
+    file.write_text("from torch.nn import Linear as Net\n\ndef make(outputs): ...\n")
+    own = models.unseen(spec(name="python", path="unseen_networks:make", arguments={"depth": 2}))
+    assert own == {"path": "unseen_networks:make", "arguments": {"depth": 2}, "network": models.file_digest(file)}
+
+
+@pytest.mark.parametrize("name", ["mlp", "slim-resnet18", "efficientnet-b0", "conv-large", "alexnet-like"])
+def test_a_file_of_features_leaves_every_seed_its_output_layer(name: str, tmp_path: Path) -> None:
+    with seeded(0):
+        whole = network(spec(name=name), COLOUR, 3).state_dict()
+    last = {name for name in whole if name.startswith(("linear.", "classifier.", "layers.4."))}
+    features = {name: tensor for name, tensor in whole.items() if name not in last}
+    save_file(features, tmp_path / "features.safetensors")
+    with seeded(1):
+        fresh = network(spec(name=name), COLOUR, 7).state_dict()
+    with seeded(1):
+        found = network(spec(name=name, weights=str(tmp_path / "features.safetensors")), COLOUR, 7).state_dict()
+    assert len(last) == 2
+    assert all(torch.equal(found[name], features.get(name, fresh[name])) for name in found)

@@ -221,3 +221,17 @@ def test_numbers_that_are_not_finite(number: float, network: nn.Module, weights:
     weights["layers.3.bias"] = last
     message = refusal(network, save(weights, tmp_path / "w.safetensors"))
     assert "the entry 'layers.3.bias' holds numbers that are not finite" in message
+
+
+def test_an_output_layer_may_be_missing_as_a_whole(network: nn.Module, weights: State, tmp_path: Path) -> None:
+    last = ("layers.3.weight", "layers.3.bias")
+    before = {name: network.state_dict()[name].clone() for name in last}
+    features = {name: tensor for name, tensor in weights.items() if name not in last}
+    path = save(features, tmp_path / "features.safetensors")
+    assert "2 entries are missing" in refusal(network, path)
+    load_weights(network, path, optional=last)
+    torch.testing.assert_close(network.state_dict(), features | before, rtol=0, atol=0)
+    half = save(features | {last[0]: weights[last[0]]}, tmp_path / "half.safetensors")
+    assert "1 entry is missing (the first: 'layers.3.bias')" in refusal(network, half, optional=last)
+    load_weights(network, save(weights, tmp_path / "whole.safetensors"), optional=last)
+    torch.testing.assert_close(network.state_dict(), weights, rtol=0, atol=0)

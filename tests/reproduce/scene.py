@@ -5,7 +5,8 @@ from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
-from gradcast.reproduce.experiment import Experiment, Kind, read
+from gradcast.reproduce.experiment import Experiment, read
+from gradcast.reproduce.experiment_tables import Kind
 from gradcast.reproduce.reproduce import Request, train
 
 TEXT = """

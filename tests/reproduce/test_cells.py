@@ -45,6 +45,17 @@ def test_a_name_says_what_decides_the_result() -> None:
     assert Cell(predicted).name != Cell(other.item("predicted").setting or predicted).name
 
 
+def test_the_pool_of_a_head_start_decides_the_result_and_an_unused_head_start_does_not() -> None:
+    def name(row: str, **changes: dict[str, object]) -> str:
+        return Cell(experiment().changed(changes, [row]).item(row).setting or setting(row)).name
+
+    steps, pool = {"steps": 5, "batch": 4}, {"name": "pixels", "count": 30}
+    assert name("gem", head_start=steps, pool=pool) != name("gem", head_start=steps) != name("gem")
+    assert name("gem", head_start=steps, policy={"p": 0.1}) == name("gem", head_start=steps)
+    assert name("gem", head_start={"batch": 4}, pool=pool) == name("gem")
+    assert name("predicted", head_start={"batch": 4}) == name("predicted")
+
+
 def test_the_name_of_several_signals_is_one_that_a_run_may_have() -> None:
     (several,) = (row.setting for row in load("digits-100").rows if row.name == "mg-predicted")
     spec = Cell(several).spec([0])

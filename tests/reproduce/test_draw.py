@@ -5,7 +5,7 @@ import pytest
 
 from gradcast.reproduce.correlations import clouds
 from gradcast.reproduce.draw import draw
-from gradcast.reproduce.experiment import Kind
+from gradcast.reproduce.experiment_tables import Kind
 from gradcast.reproduce.reproduce import Request, outcome
 from tests.reproduce.scene import TEXT, trained, wanted
 

@@ -2,18 +2,24 @@ import pytest
 
 from gradcast.errors import GradcastError
 from gradcast.learners.agem import AgemSpec
+from gradcast.reproduce.cells import Cell
 from gradcast.reproduce.experiment import load, names
+from gradcast.specs.controls import controls_of, role
+from gradcast.specs.spec import Row
+from gradcast.specs.text import load as load_preset
 from tests.reproduce.scene import TEXT, experiment
 
-TABLES, FIGURES = [f"E{n}" for n in range(1, 12)], [f"F{n}" for n in range(6, 13)]
+TABLES, OWN, FIGURES = [f"E{n}" for n in range(1, 12)], ["C", "P1", "P2"], [f"F{n}" for n in range(6, 13)]
 
 
-def test_every_published_table_and_figure_and_the_controls_are_there() -> None:
-    assert names() == [*TABLES, "C", *FIGURES]
-    assert sum(len(load(name).items) for name in names()) == 403
+def test_every_published_table_and_figure_and_our_own_are_there() -> None:
+    assert names() == [*TABLES, *OWN, *FIGURES]
+    assert sum(len(load(name).items) for name in names()) == 421
+    assert not any(load(name).published for name in OWN)
+    assert all(load(name).published for name in TABLES)
 
 
-@pytest.mark.parametrize("name", [*TABLES, "C", *FIGURES])
+@pytest.mark.parametrize("name", [*TABLES, *OWN, *FIGURES])
 def test_all_parse_have_their_own_id_and_distinct_rows(name: str) -> None:
     found = load(name)
     rows = [item.name for item in found.items]
@@ -102,6 +108,48 @@ def test_no_two_controls_are_the_same() -> None:
     settings = [item.setting for item in load("C").items]
     assert None not in settings
     assert all(settings.count(own) == 1 for own in settings)
+
+
+def test_rows_that_are_controls_say_of_what() -> None:
+    tables = {name: load(name) for name in ("C", "E3")}
+    marked = {item.name: item.control for own in tables.values() for item in own.items if item.control is not None}
+    assert marked["mnist-r-perturbed"] == marked["mnist-r-directions-frozen"] == ["mnist-r-predicted"]
+    assert marked["resnet-gem-frozen-h"] == ["resnet-gem-predicted"]
+    with pytest.raises(GradcastError, match=r"row 'predicted' is a control of 'nobody', which is no row"):
+        experiment(TEXT.replace('label = "GEM + predicted"', 'label = "GEM + predicted"\ncontrol = "nobody"'))
+
+
+@pytest.mark.parametrize("name", ["P1", "P2"])
+def test_rows_of_pools_differ_by_pool_and_head_start_alone_and_random_pixels_gate_them(name: str) -> None:
+    rows = [Row(name=own.name, label=own.label, setting=own.setting, control=own.control)
+            for own in load(name).items if own.setting is not None]  # fmt: skip
+    base, *others = rows
+    assert [role(row) for row in others if row.name == "pixels"] == ["control"]
+    for row in others:
+        changes = {"pool": row.setting.pool, "head_start": row.setting.head_start}
+        assert base.setting.model_copy(update=changes) == row.setting
+        assert controls_of(row, others) == ([] if row.name == "pixels" else ["pixels"])
+    assert {item.against for item in load(name).items} == {"", "base"}
+
+
+def test_rows_of_the_preset_are_among_those_of_pools() -> None:
+    """Its policy says nothing to rows without a signal."""
+    preset = {row.name: Cell(row.setting).name for row in load_preset("icifar100-resnet-er-best").rows}
+    table = {item.name: Cell(item.setting).name for item in load("P1").items if item.setting is not None}
+    assert (table["base"], table["tiny-imagenet"], table["pixels"]) == (
+        preset["averaged"],
+        preset["head-start"],
+        preset["blank"],
+    )
+
+
+def test_values_may_have_names_that_say_more() -> None:
+    found = {item.name: item for item in load("P2").items if item.sweep and item.sweep.name == "images"}
+    assert [(name, item.label, item.value) for name, item in found.items()][:1] == [
+        ("images-1200", "6,000 steps, images 1200", "1200")
+    ]
+    shares = [item.setting.pool[0].ratio for item in found.values() if item.setting is not None]
+    assert [round(12000 * share) for share in shares] == [1200, 4000, 12000]
 
 
 def test_architectures_of_h_have_names() -> None:

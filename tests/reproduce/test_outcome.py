@@ -10,7 +10,7 @@ from gradcast.reproduce.experiment import Experiment
 from gradcast.reproduce.outcome import Line, lines
 from gradcast.reproduce.trained import Trained
 from gradcast.results.measures import Measures
-from tests.reproduce.scene import experiment
+from tests.reproduce.scene import TEXT, experiment
 
 ACC = {"gem": [0.70, 0.72, 0.71], "predicted": [0.71, 0.72, 0.735]}
 
@@ -45,6 +45,44 @@ def test_published_ours_and_the_paired_difference(monkeypatch: pytest.MonkeyPatc
     assert line.paired is not None
     assert line.paired.difference.mean == pytest.approx(3.5 / 3)
     assert line.paired.t_test == pytest.approx(stats.ttest_rel(ACC["predicted"], ACC["gem"]).pvalue)
+
+
+TEN = [0.70, 0.72, 0.71, 0.69, 0.73, 0.705, 0.715, 0.725, 0.695, 0.70]
+GAINS = [0.010, 0.011, 0.012, 0.013, 0.014, 0.015, 0.016, 0.017, 0.018, 0.019]
+BETTER = [base + gain for base, gain in zip(TEN, GAINS, strict=True)]
+CONTROL = """
+[[row]]
+name = "noise"
+label = "GEM + noise"
+against = "gem"
+signal.name = "noise"
+
+[[row]]
+name = "frozen"
+label = "GEM + frozen h"
+against = "gem"
+signal.name = "predicted"
+signal.directions = "frozen"
+control = "predicted"
+"""
+
+
+def test_a_row_of_a_table_must_beat_its_controls(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = experiment(TEXT.replace("[[sweep]]", f"{CONTROL}\n[[sweep]]", 1))
+    rows = {"gem": TEN, "predicted": BETTER}
+    told = [
+        found(monkeypatch, rows, own),
+        found(monkeypatch, rows | {"noise": TEN, "frozen": BETTER}, own),
+        found(monkeypatch, rows | {"noise": TEN, "frozen": TEN}, own),
+    ]
+    verdicts = [table["predicted"].paired.verdict for table in told if table["predicted"].paired]
+    assert verdicts[0].startswith("open: control not finished: GEM + noise, GEM + frozen h (")
+    assert verdicts[1].startswith("no more than its control GEM + frozen h (+0.0 points beyond it")
+    assert verdicts[2].startswith("helps by 1.4 points")
+    last = told[2]["noise"].paired
+    assert last is not None
+    assert (last.kind, last.family, last.wilcoxon_holm) == ("no effect", 1, None)  # identical to its base
+    assert told[1]["frozen"].paired.kind == "control"  # type: ignore[union-attr]
 
 
 def test_tables_of_many_epochs_have_the_deviation_over_seeds(monkeypatch: pytest.MonkeyPatch) -> None:

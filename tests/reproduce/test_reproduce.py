@@ -9,7 +9,9 @@ from gradcast.reproduce import reproduce
 from gradcast.reproduce.experiment import Experiment
 from gradcast.reproduce.outcome import Line
 from gradcast.reproduce.reproduce import QUICK_SEEDS, RESULT, Request, outcome, request, train, unsaved
-from gradcast.reproduce.show_table import save
+from gradcast.reproduce.show_table import label, save
+from gradcast.reproduce.views import lay_out
+from gradcast.results.report.read import read_runs
 from gradcast.results.statistics import interval
 from tests.reproduce.scene import TEXT, experiment
 
@@ -86,6 +88,8 @@ def test_a_row_that_diverges_is_an_answer_and_the_others_go_on(tmp_path: Path, m
     first, second = table["predicted"], table["gem"]
     assert first.state.startswith("diverged: loss or weights are not finite at step")
     assert second.ours
+    again = {line.item.name: line for line in outcome(wanted, {})}  # by another process: the files remember
+    assert again["predicted"].state == first.state
 
 
 def test_seeds_that_diverge_are_told_beside_those_that_did_not(tmp_path: Path) -> None:
@@ -95,6 +99,31 @@ def test_seeds_that_diverge_are_told_beside_those_that_did_not(tmp_path: Path) -
     line = outcome(more, {"gem": "diverged: at step 3"})[0]
     assert line.ours["acc"].seeds == 1
     assert line.state == "diverged: at step 3"
+
+
+def test_a_table_keeps_the_seeds_that_diverged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rate beyond reason loses some seeds; they are in the label, in the file, and in the table made of it."""
+    text = TEXT.replace("memory = 8", "memory = 8\nlr = 0.1").replace(
+        'signal.name = "predicted"\nsignal.alpha = 0.5', 'learner.name = "finetune"\nlearner.lr = 1e14'
+    )
+    monkeypatch.setattr(reproduce, "load", lambda _: experiment(text))
+    wanted = request("T1", out=tmp_path / "a", rows=["predicted"], seeds=6)
+    with pytest.warns(UserWarning, match="seeds lost"):
+        assert run(wanted) == {}
+    line = next(line for line in outcome(wanted, {}) if line.item.name == "predicted")
+    assert line.trained is not None
+    lost = line.trained.diverged
+    assert 0 < len(lost) < 6
+    assert label(line, wanted).endswith(f"({6 - len(lost)} of 6 seeds, {len(lost)} diverged)")
+    assert line.paired is not None
+    assert f"{len(lost)} of 6 seeds diverged" in line.paired.verdict
+    assert run(wanted) == {}  # they are not tried again
+    saved = save(wanted, outcome(wanted, {})) / "result.json"
+    again = request("T1", out=tmp_path / "b", rows=["predicted"], seeds=6, saved=saved)
+    assert [own.paired for own in outcome(again, {}) if own.item.name == "predicted"] == [line.paired]
+    (folder,) = lay_out(wanted, outcome(wanted, {}))
+    (page,) = read_runs(folder).runs
+    assert page.results[1].diverged == lost
 
 
 def test_a_row_without_its_pool_does_not_stop_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,13 +8,14 @@ from gradcast.reproduce.outcome import Line
 from gradcast.reproduce.reproduce import Request
 from gradcast.reproduce.show_table import about, difference, gain, heading, label, markdown, noise, save, table
 from gradcast.results.figures.scatter import Cloud
-from gradcast.results.statistics import Interval, compare
+from gradcast.results.statistics import Interval
+from tests.compared import compare
 from tests.reproduce.scene import experiment
 
 OWN = experiment()
 OURS = {
-    "acc": Interval(71.234, 70.1, 72.4, 3),
-    "bwt": Interval(0.0123, 0.01, 0.02, 3),
+    "acc": Interval(71.234, 70.084, 72.384, 3),
+    "bwt": Interval(0.0123, 0.0073, 0.0173, 3),
     "fwt": Interval(0.5, 0.4, 0.6, 3),
 }
 FOUND = [
@@ -51,8 +52,8 @@ def test_numbers_in_words() -> None:
     assert difference(FOUND[1]).startswith("+0.00 ± ")
     assert difference(replace(FOUND[1], paired=compare([70.0, 72.0], [71.0, 73.0]))) == "-1.00 ± 0.00"
     assert [gain(line) for line in FOUND] == ["", "+2.00", "-20.00"]
-    assert [noise(line) for line in FOUND] == ["", "noise of pairs", ""]
-    assert noise(replace(FOUND[1], noise="beyond")) == "beyond noise"
+    assert [noise(line) for line in FOUND] == ["", "within the noise of pairs", ""]
+    assert noise(replace(FOUND[1], noise="beyond")) == "beyond the noise of single runs"
 
 
 def test_the_table_has_a_cell_for_everything(tmp_path: Path) -> None:
@@ -62,6 +63,16 @@ def test_the_table_has_a_cell_for_everything(tmp_path: Path) -> None:
     assert rows[2].startswith("| GEM | 80.00 | 71.23 ± 1.15 | 0.0100 | 0.0123 ± 0.0050 |")
     assert "| not yet: EWC |" in rows[4]
     assert markdown(own, "", "a GPU").endswith("\n\nTrained on a GPU.\n")
+
+
+def test_where_nothing_was_published_ours_stands_alone(tmp_path: Path) -> None:
+    items = tuple(replace(item, published=None) for item in OWN.items)
+    request = replace(wanted(tmp_path), experiment=replace(OWN, items=items))
+    lines = [replace(line, published={}, published_gain=None, noise=None) for line in FOUND]
+    rows = [line for line in markdown(table(request, lines), "").splitlines() if line.startswith("|")]
+    assert rows[0] == "|  | ACC (%) | BWT | FWT | gain | verdict |"
+    assert rows[2] == "| GEM | 71.23 ± 1.15 | 0.0123 ± 0.0050 | 0.5000 ± 0.1000 |  |  |"
+    assert rows[4] == "| EWC | not yet: EWC |  |  |  |  |"
 
 
 def test_correlations_are_kept_beside_the_table(tmp_path: Path) -> None:
@@ -82,7 +93,7 @@ def test_saved_files_say_whether_they_are_results(tmp_path: Path, quick: bool) -
     assert [row["name"] for row in facts["rows"]] == ["gem", "predicted", "ewc"]
     assert all(("QUICK LOOK" in (place / f"table.{kind}").read_text()) is quick for kind in ("md", "tex"))
     lines = (place / "table.csv").read_text().splitlines()
-    assert lines[1].startswith("GEM,80.0,71.234,70.1,72.4,0.01,0.0123")
+    assert lines[1].startswith("GEM,80.0,71.234,70.084,72.384,0.01,0.0123")
 
 
 @pytest.mark.parametrize(("name", "least"), [("E1", 17), ("E2", 17), ("E3", 19), ("E8", 8)])

@@ -7,12 +7,20 @@ import pytest
 
 from gradcast.reproduce.cells import Cell
 from gradcast.reproduce.experiment import load, names
-from gradcast.reproduce.reproduce import Request, outcome
+from gradcast.reproduce.reproduce import Request, outcome, train
 from gradcast.reproduce.views import lay_out, plain
 from gradcast.results.comparison import compare
 from gradcast.results.report.read import read_runs
+from gradcast.results.verdict import Paired
 from gradcast.specs.spec import Row, Spec
-from tests.reproduce.scene import trained, wanted
+from tests.reproduce.scene import ROWS, TEXT, trained, wanted
+
+OTHER = """
+[[row]]
+name = "other"
+label = "GEM, another rate"
+learner.lr = 0.05
+"""
 
 
 @pytest.fixture
@@ -41,6 +49,32 @@ def test_rows_are_compared_with_the_tables_base_in_a_report(out: Path) -> None:
         assert own.paired.difference.mean == pytest.approx(line.paired.difference.mean)
     again = compare(folder / "gem", folder)
     assert [own.variant.name for own in again.found] == ["predicted", "p-0_25", "p-1"]
+
+
+def test_page_table_and_comparison_say_the_same_of_every_row(out: Path) -> None:
+    """A second base has a folder of its own, and claims in the same family."""
+    text = TEXT.replace('against = "gem"\npublished = [', 'against = "other"\npublished = [')
+    text = text.replace("[[sweep]]", OTHER + "\n[[sweep]]", 1)
+    request = replace(wanted(out, text=text), rows=[*ROWS, "other"])
+    assert train(request, data=None, device="cpu", display=None) == {}
+    found = outcome(request, {})
+    folders = lay_out(request, found)
+    assert [folder.name for folder in folders] == ["other", "gem"]
+    lines = {line.item.name: line.paired for line in found if line.paired is not None}
+    assert _said(lines.pop("ratio-1")) == _said(lines["predicted"])  # another name of the same: one claim, one folder
+    table = {plain(name): _said(own) for name, own in lines.items()}
+    assert {family for family, _, _ in table.values()} == {3}
+    pages = [own for run in read_runs(request.folder).runs for own in run.results if own.paired is not None]
+    assert {own.name: _said(own.paired) for own in pages} == table
+    compared = [own for folder in folders for own in compare(folder / folder.name, folder).found]
+    assert {own.variant.name: _said(own.paired) for own in compared} == table
+    (single,) = compare(folders[0] / "other", folders[0] / "p-1").found
+    assert _said(single.paired) == table["p-1"]
+
+
+def _said(paired: Paired | None) -> tuple[int, float | None, str]:
+    assert paired is not None
+    return paired.family, paired.wilcoxon_holm, paired.verdict
 
 
 def test_rows_with_other_seeds_are_compared_in_a_folder_of_their_own(out: Path) -> None:

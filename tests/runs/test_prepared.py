@@ -7,6 +7,9 @@ from gradcast.data.cache import Cache
 from gradcast.data.load import Shelf, untracked
 from gradcast.devices import Place
 from gradcast.errors import GradcastError
+from gradcast.head_start.course import Course
+from gradcast.head_start.store import HeadStart
+from gradcast.runs import prepared
 from gradcast.runs.prepared import PreparedRun
 from gradcast.specs.text import parse
 from tests.helpers import CPU
@@ -83,3 +86,49 @@ def test_a_pool_smaller_than_a_batch_is_refused() -> None:
     assert len(pool) == 5
     with pytest.raises(GradcastError, match="'patches' has 5 images and a batch of them shall have 6; lower policy"):
         shared.pools(few)
+
+
+AHEAD = ("head_start.steps=2", "head_start.batch=4", "row.base.head_start.steps=0")
+
+
+def test_a_head_start_is_where_a_row_begins_and_others_do_not(tmp_path: Path) -> None:
+    shared = PreparedRun(Place(CPU, torch.float64), Shelf(Path("data"), Cache(tmp_path), untracked))
+    base, ahead, _ = (row.setting for row in small(*AHEAD).rows)
+    assert shared.head_starts(base, [0]) == []
+    (made,) = shared.head_starts(ahead, [3])
+    assert [name for name in shared.content(ahead) if name.startswith("pool")] == ["pool"]
+    plain, begun = (shared.loop(setting, [3]).trainer.model for setting in (base, ahead))
+    own = begun.parameters(begun.theta) | begun.buffers
+    for name, rows in (plain.parameters(plain.theta) | plain.buffers).items():
+        assert torch.equal(own[name][0], made.weights[name] if name in made.weights else rows[0]), name
+    assert not torch.equal(plain.theta, begun.theta)
+
+
+def test_a_teacher_begins_where_the_model_does(tmp_path: Path) -> None:
+    shared = PreparedRun(Place(CPU, torch.float64), Shelf(Path("data"), Cache(tmp_path), untracked))
+    setting = small(*AHEAD, "signal.name=mean-teacher").rows[1].setting
+    networks = shared.loop(setting, [0]).trainer.update.networks()  # type: ignore[attr-defined]
+    assert torch.equal(networks[0].theta, networks[1].theta)
+
+
+def test_small_pools_are_refused_for_head_starts_too(tmp_path: Path) -> None:
+    shared = PreparedRun(Place(CPU, torch.float64), Shelf(Path("data"), Cache(tmp_path), untracked))
+    setting = small("head_start.steps=2", "head_start.batch=40", "pool.count=30").rows[1].setting
+    with pytest.raises(GradcastError, match=r"has 30 images .* shall have 40; lower head_start\.batch"):
+        shared.head_starts(setting, [0])
+
+
+def test_head_starts_of_networks_that_begin_alike_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    shared = PreparedRun(Place(CPU, torch.float32), Shelf(Path("data"), Cache(Path("cache")), untracked))
+    seen = list[str]()
+
+    def noted(course: Course, *given: object, **more: object) -> list[HeadStart]:
+        seen.append(course.identity)
+        return []
+
+    monkeypatch.setattr(prepared, "head_starts", noted)
+    for dropout in ("0.5", "0.1", "0.5"):
+        network = ["model.name=conv-large", f"model.dropout={dropout}", "stream.size=16", "stream.colour=rgb"]
+        spec = small(*network, "head_start.steps=2", "head_start.batch=4")
+        shared.head_starts(spec.rows[0].setting, [0])
+    assert seen[0] == seen[2] != seen[1]

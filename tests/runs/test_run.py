@@ -281,3 +281,40 @@ def test_a_signal_that_never_acts_is_told(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match=r"has 12 steps and policy.start is 12: no unlabelled image"):
         _, results = cpu(small("policy.start=12"), tmp_path)
     assert results[0].acc() == results[1].acc()
+
+
+class Heard:
+    """A tracker that remembers."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[tuple[str, int, str], list[int]] = {}
+
+    def begin(self, directory: Path, settings: object) -> None: ...
+
+    def scalars(self, row: str, seed: int, step: int, values: dict[str, float]) -> None:
+        for name in values:
+            self.numbers.setdefault((row, seed, name), []).append(step)
+
+    def end(self) -> None: ...
+
+    def where(self) -> str:
+        return ""
+
+
+def test_a_head_start_is_told_and_comes_to_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ahead = ("head_start.steps=4", "head_start.batch=4", "row.base.head_start.steps=0")
+    heard, made = Heard(), []
+    for name in ("one", "other"):  # nothing is shared by the two
+        monkeypatch.setenv("GRADCAST_CACHE", str(tmp_path / name / "cache"))
+        directory, _ = run(small(*ahead), out=tmp_path / name, device="cpu", trackers=[heard] if name == "one" else [])
+        made.append(files(directory))
+    assert made[0] == made[1]
+    assert "predicted/seed-1/head_start.json" in made[0]
+    assert "base/seed-1/head_start.json" not in made[0]
+    told = json.loads(made[0]["predicted/seed-1/head_start.json"])
+    assert [step for step, _ in told["loss"]] == [1, 2, 3, 4]
+    assert heard.numbers["predicted", 2, "head_start/loss"] == [1, 2, 3, 4]
+    assert ("base", 2, "head_start/loss") not in heard.numbers
+    times = json.loads((directory.path / "predicted" / "env.json").read_text())["time"]["head_start"]
+    assert len(times) == 3
+    assert len(list((tmp_path / "other" / "cache").iterdir())) == 3  # two rows, one head start a seed

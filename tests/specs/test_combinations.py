@@ -18,7 +18,8 @@ from gradcast.replicas.passes.choice import choose
 from gradcast.replicas.passes.trial import Outputs
 from gradcast.runs.prepared import PreparedRun
 from gradcast.signals.registry import SIGNALS
-from gradcast.specs.compatibility import check, contradiction
+from gradcast.specs.compatibility import contradiction
+from gradcast.specs.fit import check
 from gradcast.specs.spec import Setting
 
 CHOSEN: dict[object, Outputs] = {}

@@ -1,131 +1,18 @@
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
 import pytest
-from torch import Tensor, nn
 
-from gradcast.data.images import Images, Source
+from gradcast.data.cache import Cache
 from gradcast.errors import GradcastError
-from gradcast.networks import MLP
 from gradcast.runs.prepared import PreparedRun
 from gradcast.specs import build
-from gradcast.specs.compatibility import RULES, check, contradiction
+from gradcast.specs.compatibility import RULES, contradiction
+from gradcast.specs.fit import check
 from gradcast.specs.spec import Setting
 from gradcast.specs.text import load, validated
-from gradcast.streams.stream import Stream
 from tests.specs.test_build import PLACE, SHELF
-
-
-def setting(*changes: str) -> Setting:
-    return (
-        load("digits", ["stream.samples=40", "stream.scenario=permuted", "model.norm=batch", *changes]).rows[1].setting
-    )
-
-
-def stream(found: Setting, shape: tuple[int, int] = (8, 8)) -> Stream:
-    images = Images(np.zeros((600, 1, *shape), dtype=np.uint8), np.arange(600) % 10)
-    return build.stream(found.stream, SHELF, Source("blank", images, images, tuple("0123456789")))
-
-
-GOOD = [
-    [],
-    ["signal.name=none", "policy.batch=1"],
-    ["policy.p=0.0", "policy.batch=1"],
-    ["policy.batchnorm=frozen", "policy.batch=1"],
-    ["learner.name=er", "learner.memory=1"],
-    ["learner.memory=1", "learner.batchnorm=frozen"],
-    ["learner.name=a-gem", "learner.memory=10", "learner.reference=2"],
-    ["learner.name=a-gem", "learner.reference=1", "learner.batchnorm=frozen"],
-    ["model.norm=none", "policy.batch=1"],
-    ["signal.name=rotation"],
-    ["signal.name=contrastive"],
-]
-
-
-@pytest.mark.parametrize("changes", GOOD, ids=str)
-def test_what_fits_passes(changes: list[str]) -> None:
-    found = setting(*changes)
-    check(found, stream(found))
-    assert found.stream.samples == 40
-
-
-@pytest.mark.parametrize(
-    ("change", "key"),
-    [
-        ("policy.batch=1", "policy.batch"),
-        ("learner.memory=1", "learner.memory"),
-        ("stream.batch=1", "stream.batch"),
-        ("stream.batch=13", "stream.batch"),
-    ],
-)
-def test_passes_of_one_image_are_refused(change: str, key: str) -> None:
-    found = setting(change)
-    with pytest.raises(GradcastError, match=f"{key} leads to a pass of a single image"):
-        check(found, stream(found))
-
-
-def test_a_reference_of_one_image_is_refused_as_well() -> None:
-    found = setting("learner.name=a-gem", "learner.reference=1")
-    with pytest.raises(GradcastError, match=r"learner\.reference leads to a pass of a single image"):
-        check(found, stream(found))
-
-
-def scheduled(*changes: str) -> tuple[Setting, Stream]:
-    """A setting of many epochs, and its digits."""
-    found = load("acl-digits", list(changes)).rows[1].setting
-    assert found.plateau is not None
-    return found, build.stream(found.stream, SHELF)
-
-
-def test_stored_images_of_acl_need_a_place_for_each_class_or_none() -> None:
-    for memory in (0, 5):
-        check(*scheduled(f"learner.memory={memory}"))
-    with pytest.raises(GradcastError, match=r"learner\.memory = 4 leaves classes.*set it to 5 or more, or to 0"):
-        check(*scheduled("learner.memory=4"))
-
-
-def test_a_memory_by_class_needs_a_place_for_each() -> None:
-    found = setting("learner.name=a-gem", "learner.memory=9", "model.norm=none")
-    with pytest.raises(GradcastError, match=r"learner\.memory = 9 leaves .*, a task has 10; set it to 10 or more"):
-        check(found, stream(found))
-
-
-TURNING = [["signal.name=rotation"], ["signal.name=contrastive", 'signal.augment=["rotate"]']]
-
-
-@pytest.mark.parametrize("changes", TURNING, ids=str)
-def test_turning_needs_squares(changes: list[str]) -> None:
-    found = setting(*changes)
-    with pytest.raises(GradcastError, match=r"turns images, these are not square \(10 x 6\)"):
-        check(found, stream(found, (10, 6)))
-
-
-class Gated(nn.Module):
-    """Its last linear layer is not what makes the outputs."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.main, self.gate = MLP([64, 10]), nn.Linear(64, 10)
-
-    def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = self.main(x) + self.gate(x.flatten(1))
-        return y
-
-
-def test_features_must_be_what_makes_the_outputs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build, "plain_network", lambda *_: Gated())
-    found = setting("signal.name=contrastive")
-    with pytest.raises(GradcastError, match="Gated does not end in a linear layer of 10 outputs"):
-        check(found, stream(found))
-
-
-def test_adversarial_learners_have_no_features_for_signals() -> None:
-    check(*scheduled())
-    with pytest.raises(GradcastError, match="AclNetwork does not end in a linear layer"):
-        check(*scheduled("signal.name=contrastive", "policy.batch=32"))
-
 
 PLATEAU = (
     "stream.scenario=split",
@@ -144,6 +31,7 @@ ALEXNET = (
 )
 SPLIT = ("stream.scenario=split", "stream.tasks=2", "stream.samples=all", "stream.class_order=seeded")
 EQUAL = ("policy.batch=10",)
+AHEAD = ("head_start.steps=1", "head_start.batch=4")
 TWO_POOLS = 'pool=[{name = "patches", count = 30}, {name = "grey", count = 30}]'
 
 
@@ -215,6 +103,14 @@ CASES = [
     Case(14, (*PLATEAU, "stream.epochs=2"), "has schedule.epochs: set that, and leave stream.epochs out", PLATEAU),
     Case(14, ("schedule.name=steps", "stream.epochs=2"), "has schedule.steps: set that, and leave stream.epochs out",
          ("schedule.name=steps",)),
+    Case(15, (*SPLIT, *ALEXNET, "learner.name=acl", *AHEAD, *EQUAL), "have parts for each task, which a head start",
+         (*SPLIT, *ALEXNET, "learner.name=er", *AHEAD)),
+    Case(15, (*AHEAD, "head_start.pool=grey"), "head_start.pool = 'grey' is none of the row's pools (patches)",
+         (*AHEAD, TWO_POOLS, "head_start.pool=grey")),
+    Case(15, (*AHEAD, TWO_POOLS, 'head_start.signal=[{name = "rotation", pool = "grey"}]'),
+         "all signals of a head start have the same pool", (*AHEAD, TWO_POOLS, "head_start.signal=rotation")),
+    Case(15, ("head_start.steps=1", "head_start.batch=1", "head_start.signal=vicreg"), "set head_start.batch to 2 or",
+         ("head_start.steps=1", "head_start.batch=2", "head_start.signal=vicreg")),
 ]  # fmt: skip
 
 
@@ -224,13 +120,13 @@ def second(settings: tuple[str, ...]) -> Setting:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.rule}: {case.says}")
-def test_every_rule_refuses_its_case_and_lets_its_neighbour_train(case: Case) -> None:
+def test_every_rule_refuses_its_case_and_lets_its_neighbour_train(case: Case, tmp_path: Path) -> None:
     with pytest.raises(GradcastError, match=re.escape(case.says)) as caught:
         second(case.settings)
     assert "\n" not in str(caught.value)
     found = second(case.works)
     assert contradiction(found) is None
-    prepared = PreparedRun(PLACE, SHELF)
+    prepared = PreparedRun(PLACE, replace(SHELF, cache=Cache(tmp_path)))  # for head starts
     check(found, prepared.stream(found))
     loop = prepared.loop(found, [0])
     assert loop.extent.steps > 0

@@ -59,7 +59,9 @@ def test_labels_say_learner_and_signal() -> None:
     labels = [row.label for row in load("mnist-p", ["learner.name=dcl"]).rows]
     assert labels == ["DCL", "DCL + predicted gradients", "DCL + random directions"]
     best = [row.label for row in load("mnist-p-best").rows]
-    assert best == ["GEM", "GEM + averaged weights", "GEM + contrastive + averaged weights"]
+    assert best[:3] == ["GEM", "GEM + averaged weights", "GEM + contrastive + averaged weights"]
+    assert best[3:5] == [f"{label} + head start on patches" for label in best[1:3]]
+    assert best[5] == "GEM + averaged weights + head start on pixels"
 
 
 ACL = {"acl-cifar100", "acl-mini-imagenet"}
@@ -71,7 +73,7 @@ FEW_LABELS = {"digits-100", "svhn-1000", "cifar10-4000", "cifar100-10000"}
 
 
 def test_presets_exist() -> None:
-    assert set(presets()) == {"digits", "mnist-r", "mnist-p", "acl-digits", *ACL, *IMAGES, *BEST, *FEW_LABELS}
+    assert set(presets()) == {"demo", "digits", "mnist-r", "mnist-p", "acl-digits", *ACL, *IMAGES, *BEST, *FEW_LABELS}
 
 
 def test_every_labelled_dataset_is_a_source() -> None:
@@ -148,7 +150,7 @@ def test_one_signal_or_pool_is_said_as_a_table_and_several_as_a_list() -> None:
     )  # fmt: skip
     assert [signal.name for signal in two.signals] == ["noise", "soft"]
     assert [own["name"] for own in two.model_dump()["signal"]] == ["noise", "none", "soft"]
-    assert [two.pool_of(signal) for signal in two.signals] == [1, 0]
+    assert [two.pool_of(signal.pool) for signal in two.signals] == [1, 0]
     assert Setting.model_validate(two.model_dump()) == two
     for table in ("signal", "pool"):
         with pytest.raises(ValidationError, match="at least 1 item"):

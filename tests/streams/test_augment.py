@@ -17,6 +17,8 @@ from gradcast.streams.augment import (
     resize,
     resized_crop,
     rotate,
+    some_grey,
+    some_jitter,
 )
 
 
@@ -115,4 +117,17 @@ def test_every_named_augmentation_keeps_shape_and_range_and_grouping(name: str, 
     assert together.min() >= 0
     assert together.max() <= 1
     torch.testing.assert_close(together[1:], alone)
-    assert not torch.equal(together, x)
+    assert torch.equal(together, x) == (name == "greyscale" and channels == 1)
+
+
+def test_some_images_lose_their_colour_and_some_change_it() -> None:
+    x = pictures(3)
+    found = some_grey(x, numbers([0.1], [0.2], [0.9]), probability=0.2)
+    assert torch.equal(found[0], grey(x)[0].expand(3, -1, -1))
+    assert torch.equal(found[1:], x[1:])
+    u = numbers([0.7, 0.9, 0.2, 0.6], [0.8, 0.9, 0.2, 0.6], [0.1, 0.5, 0.5, 0.5])
+    changed = some_jitter(x, u, probability=0.8, strength=0.4)
+    assert torch.equal(changed[0], jitter(x, u[:, 1:], brightness=0.4, contrast=0.4, saturation=0.4)[0])
+    assert torch.equal(changed[1], x[1])
+    torch.testing.assert_close(changed[2], x[2])  # numbers in the middle change nothing
+    assert [AUGMENTATIONS[name].numbers for name in ("colour-jitter", "greyscale")] == [4, 1]

@@ -49,3 +49,11 @@ def test_undone_steps_are_counted_until_there_is_no_hope() -> None:
         own.add(step, BAD, 0, skips=True)
     with pytest.raises(Diverged, match="training diverged"):
         own.look(0, skips=True)
+
+
+def test_the_error_names_every_seed_that_is_lost() -> None:
+    own = check()
+    own.add(0, BAD, 0, skips=False)
+    with pytest.raises(Diverged) as caught:
+        own.look(0, skips=False)
+    assert caught.value.seeds == [8]

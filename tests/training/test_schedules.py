@@ -25,7 +25,7 @@ from gradcast.signals.noise import Noise
 from gradcast.signals.predicted import Predicted, PredictedSpec
 from gradcast.signals.pseudo_labels import PseudoLabels
 from gradcast.specs import build
-from gradcast.specs.compatibility import check
+from gradcast.specs.fit import check
 from gradcast.specs.spec import Setting
 from gradcast.specs.text import load, parse
 from gradcast.streams.own_pool import OwnImages

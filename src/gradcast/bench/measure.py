@@ -9,8 +9,10 @@ import torch
 from gradcast import devices
 from gradcast.bench import epoch_times as epochs
 from gradcast.bench import few_labels
+from gradcast.bench import head_start_times as head_starts
 from gradcast.bench.epoch_times import EpochTime
 from gradcast.bench.few_labels import Speed
+from gradcast.bench.head_start_times import HeadStartTime
 from gradcast.bench.saving import Cost, saving
 from gradcast.bench.step_times import NETWORKS, TASKS, AsReleased, Scene, Timing, difference, time_steps
 from gradcast.bench.streams import Streams, Throughput
@@ -67,13 +69,23 @@ class Bench:
     checkpoints: list[Cost] = field(default_factory=list)
     epochs: list[EpochTime] = field(default_factory=list)  # of ACL
     few_labels: list[Speed] = field(default_factory=list)
+    head_starts: list[HeadStartTime] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, object]:
         """For JSON."""
         ratios = [{"as released": entry.ratio, "pinned": entry.pinned_ratio} for entry in self.comparisons]
         shares = [entry.share for entry in self.checkpoints]
         images = [entry.images_a_second for entry in self.few_labels]
-        return asdict(self) | {"ratios": ratios, "checkpoint_shares": shares, "few_labels_images_a_second": images}
+        ahead = [
+            {"ratio": own.ratio, "images_a_second": own.images_a_second, "hours": own.hours()}
+            for own in self.head_starts
+        ]
+        return asdict(self) | {
+            "ratios": ratios,
+            "checkpoint_shares": shares,
+            "few_labels_images_a_second": images,
+            "head_start_rates": ahead,
+        }
 
 
 @dataclass(frozen=True)
@@ -156,6 +168,12 @@ def _few_labels(found: Bench, request: Request) -> None:
         found.few_labels.append(few_labels.speed(request.device, dtype, count))
 
 
+def _head_starts(found: Bench, request: Request) -> None:
+    for dtype in head_starts.ARITHMETIC[request.place().device.type]:
+        request.say(f"a head start of the slim ResNet-18 in {dtype}: plain and ours")
+        found.head_starts += head_starts.head_start_times(request.place(dtype), dtype, request.steps)
+
+
 PARTS: dict[str, Callable[[Bench, Request], None]] = {
     "steps": _steps,
     "growth": _growth,
@@ -163,6 +181,7 @@ PARTS: dict[str, Callable[[Bench, Request], None]] = {
     "checkpoints": _checkpoints,
     "epochs": _epochs,
     "few-labels": _few_labels,
+    "head-start": _head_starts,
 }
 
 

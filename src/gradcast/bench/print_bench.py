@@ -8,6 +8,7 @@ from rich.table import Table
 
 from gradcast.bench.epoch_times import EpochTime
 from gradcast.bench.few_labels import Speed
+from gradcast.bench.head_start_times import SEEDS, STEPS, HeadStartTime
 from gradcast.bench.measure import Bench, Comparison, Growth
 from gradcast.bench.step_times import MEMORIES, TASKS
 from gradcast.bench.streams import Throughput
@@ -33,6 +34,8 @@ def print_bench(console: Console, found: Bench) -> None:
         console.print(_epochs(found.epochs))
     if found.few_labels:
         console.print(_few_labels(found.few_labels))
+    if found.head_starts:
+        _print_head_starts(console, found.head_starts)
     for cost in found.checkpoints:
         console.print(
             f"A checkpoint of the slim ResNet-18 with GEM after task {cost.task} ({cost.megabytes:.0f} MB): training "
@@ -41,6 +44,18 @@ def print_bench(console: Console, found: Bench) -> None:
         )
     for name, megabytes in found.peak_mb.items():
         console.print(f"Peak GPU memory of {name} at task {TASKS}: {megabytes} MB")
+
+
+def _print_head_starts(console: Console, found: Sequence[HeadStartTime]) -> None:
+    """Their table, and what a preset's head starts would take where several seeds train at once."""
+    console.print(_head_starts(found))
+    console.print("faster: how many times, seed for seed, than the plain formulation.")
+    for own in found:
+        if own.seeds == SEEDS:
+            console.print(
+                f"{SEEDS} head starts of {STEPS:,} steps in {own.dtype} take about {_minutes(own.hours())}; the plain "
+                f"formulation, one after another, about {_minutes(own.plain_hours())}."
+            )
 
 
 def _comparisons(found: Sequence[Comparison], machine: str) -> Table:
@@ -102,6 +117,24 @@ def _few_labels(speeds: Sequence[Speed]) -> Table:
     return table
 
 
+def _head_starts(found: Sequence[HeadStartTime]) -> Table:
+    table = _table(
+        f"Head start, slim ResNet-18, {found[0].batch} images in two views a step and seed",
+        ("arithmetic", "formulation", "seeds", "ms a step", "images a second", "faster"),
+    )
+    for own in found:
+        if own.seeds == 1:
+            plain = _digits(own.plain_milliseconds), f"{own.plain_images_a_second:,.0f}"
+            table.add_row(own.dtype, "plain", "1", *plain, "")
+        rate = _digits(own.milliseconds), f"{own.images_a_second:,.0f}", _digits(own.ratio)
+        table.add_row(own.dtype, "ours", str(own.seeds), *rate)
+    return table
+
+
+def _minutes(hours: float) -> str:
+    return f"{60 * hours:.0f} minutes" if hours < 2 else f"{hours:.1f} hours"
+
+
 def _mb(peak: int | None) -> str:
     return "" if peak is None else str(peak)
 
@@ -109,7 +142,7 @@ def _mb(peak: int | None) -> str:
 def _table(title: str, headings: Sequence[str]) -> Table:
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for heading in headings:
-        words = heading in ("network", "varied", "size: ms", "arithmetic")
+        words = heading in ("network", "varied", "size: ms", "arithmetic", "formulation")
         table.add_column(heading, justify="left" if words else "right", no_wrap=True)
     return table
 

@@ -13,6 +13,7 @@ from gradcast.cli.bench_command import bench
 from gradcast.cli.compare_command import compare
 from gradcast.cli.console import complain
 from gradcast.cli.methods_command import methods
+from gradcast.cli.pretrain_command import pretrain
 from gradcast.cli.report_command import report
 from gradcast.cli.reproduce_command import reproduce
 from gradcast.cli.run_command import presets, run
@@ -28,7 +29,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     help="Semi-supervised continual learning with predicted gradients, told apart from noise by paired seeds.",
 )
-COMMANDS = (run, presets, methods, ssl, reproduce, compare, report, watch, bench, verify)
+COMMANDS = (run, presets, methods, ssl, pretrain, reproduce, compare, report, watch, bench, verify)
 for command in COMMANDS:
     app.command()(command)
 app.add_typer(data_command.app, name="data")

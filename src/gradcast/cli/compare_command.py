@@ -1,5 +1,6 @@
 """``gradcast compare``: finished rows against each other, the verdict first."""
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -15,10 +16,10 @@ from gradcast.results import comparison
 from gradcast.results.comparison import Comparisons
 from gradcast.results.quick import QUICK_LOOK
 from gradcast.results.report import number
-from gradcast.results.statistics import MANY, Paired
+from gradcast.results.report.words import counted, shifted
+from gradcast.results.verdict import Paired
+from gradcast.results.wording import guessed
 from gradcast.runs.directory import to_json
-
-FEW = ", too narrow with so few seeds"
 
 
 def compare(
@@ -30,7 +31,7 @@ def compare(
 
     Two run directories: rows of the same name are paired.
     A row and a run directory: the row is the base of every other row there.
-    Several comparisons: p-values and verdicts are corrected by Holm's method.
+    Verdicts are those of the run: one row or all, they are corrected for every row that makes a claim.
     A row that cannot be read is left out with a sentence, and the exit code is 2.
     """
     found = comparison.compare(a, b)
@@ -46,13 +47,12 @@ def compare(
 
 def print_comparisons(console: Console, comparisons: Comparisons) -> None:
     """Each verdict with the numbers behind it, then what was left out."""
-    several = len(comparisons.found) > 1
     if comparisons.quick:
         console.print(f"[yellow]{QUICK_LOOK}")
     for own in comparisons.found:
         console.print(f"[bold]{escape(own.title)}: {escape(own.paired.verdict)}")
         table = Table.grid(padding=(0, 3))
-        for what, value in _lines(own.paired, several=several):
+        for what, value in _lines(own.paired):
             table.add_row(f"  [dim]{what}", value)
         console.print(table)
         console.print()
@@ -60,25 +60,26 @@ def print_comparisons(console: Console, comparisons: Comparisons) -> None:
         console.print(f"[yellow]note:[/] {escape(sentence)}", soft_wrap=True)
 
 
-def _lines(paired: Paired, *, several: bool) -> list[tuple[str, str]]:
-    difference, bootstrap = number(paired.difference, digits=2), paired.bootstrap
-    if paired.difference.seeds == 1:
-        return [("difference", f"{difference} points on one seed")]
+def _lines(paired: Paired) -> list[tuple[str, str]]:
+    mean, seeds = number(paired.difference, digits=2), paired.shift.seeds
+    if seeds == 1:
+        return [("difference", f"{mean} points on one seed")]
+    confidence = f"{100 * paired.shift.confidence:.3g} % interval" if math.isfinite(paired.shift.low) else "no interval"
     lines = [
-        ("difference", f"{difference} points over {paired.difference.seeds} seeds"),
-        ("bootstrap", f"{bootstrap.low:.2f} to {bootstrap.high:.2f} points{FEW * (bootstrap.seeds < MANY)}"),
-        ("p (t test)", _p(paired.t_test, paired.t_test_holm if several else None)),
-        ("p (Wilcoxon)", _p(paired.wilcoxon, paired.wilcoxon_holm if several else None)),
+        ("Hodges-Lehmann", f"{shifted(paired.shift)} points over {seeds} seeds, {confidence}"),
+        ("p (signed rank)", _p(paired.wilcoxon, paired.wilcoxon_holm, paired.family)),
+        ("mean ± t interval", f"{mean} points"),
+        ("p (t test)", _p(paired.t_test)),
         (
             "effect size",
             "not known, the seeds differ by the same" if (size := paired.effect_size) is None else f"{size:.2f}",
         ),
     ]
     if paired.seeds_needed is not None:
-        lines.append(("seeds needed", f"{paired.seeds_needed}, to find such a difference four times in five"))
+        lines.append(("seeds needed", guessed(paired.seeds_needed, seeds)))
     return lines
 
 
-def _p(raw: float, corrected: float | None) -> str:
+def _p(raw: float, corrected: float | None = None, family: int = 1) -> str:
     own = f"{raw:.3f}" if raw >= 0.001 else "below 0.001"
-    return own if corrected is None else f"{own}, corrected {_p(corrected, None)}"
+    return own if corrected is None else f"{own}, corrected for {counted(family, 'claim')} {_p(corrected)}"

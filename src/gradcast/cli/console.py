@@ -140,7 +140,9 @@ class RowProgress:
         if "test_accuracy" in metrics:  # known to the host in a moment anyway: it is written now
             self.tested = f"error {100 * (1 - float(metrics['test_accuracy'].mean())):.1f} %"
         epoch = f", epoch {self.done // self.extent.epoch + 1}" if self.extent.epoch else ""
-        note = self.tested or (f"task {task + 1}{epoch}" if self.extent.every == 1 else "")
+        note = self.tested or (
+            f"task {task + 1}{epoch}" if self.extent.every == 1 and len(self.extent.batches) > 1 else ""
+        )
         self.done += 1
         self.display.move(self.bar, completed=self._before(task) + self.done, note=note)
 

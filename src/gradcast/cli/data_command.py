@@ -1,7 +1,7 @@
 """``gradcast data``: what is known and found, is it whole, fetch it, look at it."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, get_args
 
 import torch
 import typer
@@ -11,7 +11,7 @@ from rich.table import Table
 
 from gradcast.cli.console import ProgressDisplay
 from gradcast.cli.options import DataOption, SetOption, data_folder
-from gradcast.data.cache import Cache, default_cache
+from gradcast.data.cache import Cache, Entry, default_cache
 from gradcast.data.catalogue import Dataset
 from gradcast.data.check import check as check_dataset
 from gradcast.data.extract import extract
@@ -21,12 +21,16 @@ from gradcast.data.registry import DATASETS
 from gradcast.data.sheet import contact_sheet
 from gradcast.devices import Place
 from gradcast.errors import GradcastError
+from gradcast.head_start.store import NAME as HEAD_START
+from gradcast.head_start.store import TOLD
+from gradcast.runs.jsontext import parse_json
 from gradcast.specs import build
 from gradcast.specs import text as specfile
 from gradcast.specs.spec import Setting, Spec
 from gradcast.specs.table import nearest
 
-app = typer.Typer(no_args_is_help=True, help="Datasets: list, check, fetch, show, and the cache of decoded images.")
+app = typer.Typer(no_args_is_help=True, help="Datasets: list, check, fetch, show, and the cache.")
+CacheKind = Literal["images", "head-starts"]
 
 
 @app.command("list")
@@ -104,15 +108,32 @@ def show(
 
 
 @app.command()
-def cache(clear: Annotated[bool, typer.Option("--clear", help="delete everything in it")] = False) -> None:
-    """Show the cache of decoded images and its size, or empty it."""
-    store = Cache(default_cache())
-    for entry in store.entries():
-        typer.echo(f"{entry.size / 2**20:9.1f} MB  {entry.path.name}")
-    total = sum(entry.size for entry in store.entries())
-    typer.echo(f"{total / 2**20:9.1f} MB  in {store.root}")
+def cache(
+    clear: Annotated[bool, typer.Option("--clear", help="delete what is shown")] = False,
+    only: Annotated[CacheKind | None, typer.Option(help="decoded images, or head starts alone")] = None,
+) -> None:
+    """Show the cache of decoded images and of head starts and its size, or empty it."""
+    store, shown = Cache(default_cache()), list[Entry]()
+    for kind in get_args(CacheKind) if only is None else (only,):
+        found = [entry for entry in store.entries() if (entry.name == HEAD_START) == (kind == "head-starts")]
+        if found:
+            typer.echo(f"{kind.replace('-', ' ')}:")
+        for entry in found:
+            typer.echo(f"{entry.size / 2**20:9.1f} MB  {entry.path.name}{_of_head_start(entry)}")
+        shown += found
+    typer.echo(f"{sum(entry.size for entry in shown) / 2**20:9.1f} MB  in {store.root}")
     if clear:
-        typer.echo(f"freed {store.clear() / 2**20:.1f} MB")
+        typer.echo(f"freed {store.clear(shown) / 2**20:.1f} MB")
+
+
+def _of_head_start(entry: Entry) -> str:
+    """How long one is and whose, where its file says so."""
+    told = entry.path / TOLD
+    try:
+        facts = parse_json(told.read_text(encoding="utf-8")) if told.is_file() else None
+    except (OSError, ValueError):
+        return "  damaged"
+    return f"  {facts['steps']} steps, seed {facts['seed']}" if isinstance(facts, dict) and "seed" in facts else ""
 
 
 def draw_sheet(setting: Setting, shelf: Shelf, out: Path) -> None:

@@ -27,16 +27,23 @@ from gradcast.reproduce.correlations import Clouds, as_dict, clouds, in_words
 from gradcast.reproduce.draw import draw
 from gradcast.reproduce.experiment import Experiment, load, names
 from gradcast.reproduce.outcome import FAILED, Line
+from gradcast.reproduce.render import render
 from gradcast.reproduce.reproduce import RESULT, Request, outcome, request, train, unsaved
-from gradcast.reproduce.show_table import DIGITS, TITLES, about, difference, gain, heading, label, noise, save
+from gradcast.reproduce.show_table import DIGITS, TITLES, about, difference, gain, heading, label, save
 from gradcast.reproduce.views import lay_out
 from gradcast.results.report.words import number
 from gradcast.runs.directory import to_json
 
+NOISE = {"pairs": "pairs", "seeds": "seeds", "beyond": "neither"}  # in which the published gain is
+
 
 def reproduce(
     what: Annotated[
-        str, typer.Argument(metavar="list|ID", help="[bold]list[/], or a table or figure by its ID, e.g. E1 or F7")
+        str,
+        typer.Argument(
+            metavar="list|ID|FILE.json",
+            help="[bold]list[/], a table or figure by its ID, e.g. E1 or F7, or a saved table, to word it anew",
+        ),
     ] = "list",
     rows: Annotated[
         str | None, typer.Option(help="only these rows and those they are compared with: names, separated by commas")
@@ -58,12 +65,13 @@ def reproduce(
 
     Finished seeds are never trained again, whichever table they were trained for; --set dtype=bf16 is for GPUs.
 
-    Several machines can make one table: hand what one has saved to the next with --known.
+    Several machines can make one table: hand what one has saved to the next with --known. The file of a saved table is
+    turned into a page beside it, with today's verdicts; nothing is trained.
     """
-    if what.lower() == "list":
+    if what.lower() == "list" or what.endswith(".json"):
         if rows is not None or seeds or quick or show or known:
             raise GradcastError("gradcast reproduce list takes --out, --set and --json; name an ID for the rest")
-        _print_list(out, settings or [], json=json)
+        _of_no_experiment(what, out, settings or [], json=json)
         return
     chosen = _names(rows)
     wanted = request(what, out=out, rows=chosen, seeds=seeds, quick=quick, settings=settings or [], saved=known)
@@ -104,6 +112,14 @@ def reproduce(
         raise typer.Exit(BAD_INPUT)
 
 
+def _of_no_experiment(what: str, out: Path, settings: list[str], *, json: bool) -> None:
+    """The list of all of them, or a saved table worded anew."""
+    if what.endswith(".json"):
+        typer.echo(render(Path(what)))
+    else:
+        _print_list(out, settings, json=json)
+
+
 def _names(rows: str | None) -> list[str]:
     """Those of --rows; none for all of them."""
     names = [] if rows is None else [name.strip() for name in rows.split(",") if name.strip()]
@@ -119,17 +135,18 @@ def _print(console: Console, wanted: Request, found: list[Line], groups: Clouds)
     table.add_column("", overflow="fold")
     measure = next((name for line in found for name in line.item.published or {}), "acc")  # the published one
     digits = DIGITS[measure]
-    judged = any(noise(line) for line in found)
-    for title in ("\npubl.", f"{TITLES[measure]}\nours", "\npubl.", "gain\nours", *(["published\ngain is"] * judged)):
+    judged, within = any(line.noise for line in found), "publ. gain is\nin noise of"
+    compared = ("\npubl.", f"{TITLES[measure]}\nours", "\npubl.", "gain\nours", *([within] * judged))
+    for title in compared if wanted.experiment.published else (TITLES[measure], "gain"):
         table.add_column(title, justify="right", no_wrap=True)
     for line in found:
         published = f"{line.published[measure]:.{digits}f}" if measure in line.published else ""
         if measure in line.ours:
             ours = [number(line.ours[measure], digits=digits), gain(line), difference(line)]
-            cells = [*ours, *([noise(line)] * judged)]
+            cells = [published, *ours, *([NOISE.get(line.noise or "", "")] * judged)]
         else:
-            cells = ["[dim]" + ("not yet" if line.item.needs else line.state.partition(":")[0])]
-        table.add_row(escape(label(line, wanted)), published, *cells)
+            cells = [published, "[dim]" + ("not yet" if line.item.needs else line.state.partition(":")[0])]
+        table.add_row(escape(label(line, wanted)), *(cells if wanted.experiment.published else cells[1::2]))
     console.print(table)
     for line in found:
         if line.ours and line.state:

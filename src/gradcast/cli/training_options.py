@@ -120,4 +120,5 @@ def _print(result: RunResult, *, json: bool) -> None:
         facts = {"directory": str(result.directory), "quick": bool(mark(spec)), "rows": rows}
         typer.echo(to_json(facts), nl=False)
     else:
-        print_results(Console(), result.rows, result.directory, advice(spec, result.rows), mark(spec))
+        advised = advice(spec, result.rows, result.directory)
+        print_results(Console(), result.rows, result.directory, advised, mark(spec))

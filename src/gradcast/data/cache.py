@@ -1,4 +1,4 @@
-"""Decoded datasets, kept as memory-mapped arrays so that the second start reads no image file."""
+"""What was made once and is wanted again: decoded datasets as memory-mapped arrays, and head starts."""
 
 import errno
 import hashlib
@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,10 +33,15 @@ def default_cache() -> Path:
 
 @dataclass(frozen=True)
 class Entry:
-    """One cached dataset."""
+    """One cached dataset or head start."""
 
     path: Path
     size: int  # bytes
+
+    @property
+    def name(self) -> str:
+        """What it was kept under, without the digest of its key; of an abandoned build nothing is known."""
+        return "" if self.path.name.startswith(BUILDING) else self.path.name.rpartition("-")[0]
 
 
 class Cache:
@@ -49,10 +54,20 @@ class Cache:
     def __init__(self, root: Path) -> None:
         self.root = root
 
+    def place(self, name: str, key: Mapping[str, object]) -> Path:
+        """Where what is under this key lies, if it is there."""
+        return self.root / f"{name}-{hashlib.blake2b(_said(key).encode(), digest_size=8).hexdigest()}"
+
+    def put(self, name: str, key: Mapping[str, object], build: Callable[[Path], None]) -> None:
+        """Any files under this key, made in a folder."""
+        try:
+            self._build(self.place(name, key), _said(key), build)
+        except (OSError, ValueError) as error:
+            raise GradcastError(self._explain(error)) from None
+
     def get(self, name: str, key: Mapping[str, object], build: Callable[[Path], None]) -> Arrays:
         """The arrays under this key, built into a folder as .npy files where they are not there yet."""
-        text = json.dumps({"version": VERSION, **key}, sort_keys=True)
-        place = self.root / f"{name}-{hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}"
+        text, place = _said(key), self.place(name, key)
         if place.is_dir():
             try:
                 return _load(place)
@@ -97,14 +112,18 @@ class Cache:
         sizes = [Entry(path, sum(file.stat().st_size for file in path.iterdir())) for path in folders]
         return sorted(sizes, key=lambda entry: -entry.size)
 
-    def clear(self) -> int:
-        """Delete every entry; returns how many bytes that freed. An entry disappears whole."""
-        entries = self.entries()
+    def clear(self, entries: Sequence[Entry] | None = None) -> int:
+        """Delete these entries, or every one; returns how many bytes that freed. An entry disappears whole."""
+        entries = self.entries() if entries is None else entries
         for entry in entries:
             aside = entry.path.with_name(f"{BUILDING}deleted-{entry.path.name}")
             entry.path.rename(aside)
             shutil.rmtree(aside)
         return sum(entry.size for entry in entries)
+
+
+def _said(key: Mapping[str, object]) -> str:
+    return json.dumps({"version": VERSION, **key}, sort_keys=True)
 
 
 def _own(path: Path) -> bool:

@@ -19,6 +19,8 @@ class ErSpec(DescentTable):
     lr: Rate = 0.1
     memory: Positive = 256  # samples kept a task, on average: the reservoir holds this times the number of tasks
     replay: Positive = 10  # samples replayed a step
+    repeats: Positive = 1  # updates a batch, each with other replayed samples: repeated rehearsal
+    omitted_defaults: ClassVar[tuple[str, ...]] = ("repeats",)
 
 
 @dataclass
@@ -48,7 +50,7 @@ def _build(table: ErSpec, context: Context) -> Er:
 ENTRY = learner_entry(
     ErSpec,
     _build,
-    "ER",
+    lambda table: "ER" if table.repeats == 1 else f"ER, {table.repeats} updates a batch",
     "replayed images join the labelled pass; memory images a task",
     recalled=lambda table, past, batch: (table.replay, 0),
 )

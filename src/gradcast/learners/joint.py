@@ -72,6 +72,7 @@ class Joint(Learner):
 
 
 def _build(table: JointSpec, context: Context) -> Joint:
+    assert context.data is not None
     return Joint(context.data, context.batch)
 
 

@@ -16,6 +16,11 @@ class LearnerTable(Table):
         """Momentum and weight decay of SGD."""
         return 0.0, 0.0
 
+    @property
+    def updates_a_batch(self) -> int:
+        """How often a step is made on each batch."""
+        return int(getattr(self, "repeats", 1))
+
 
 class DescentTable(LearnerTable):
     """Plain SGD, or with momentum and weight decay; each task begins with a new optimizer."""

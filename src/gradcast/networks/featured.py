@@ -9,21 +9,27 @@ from gradcast.errors import GradcastError
 PREFIX = "network."  # of the names of a featured network's weights
 
 
+def last_linear(network: nn.Module) -> tuple[str, nn.Linear] | None:
+    """Name and layer of the network's last linear layer, in the order in which it names its layers."""
+    layers = [(name, layer) for name, layer in network.named_modules() if isinstance(layer, nn.Linear)]
+    return layers[-1] if layers else None
+
+
 class Featured(nn.Module):
     """Gives the input of the network's last linear layer, then its outputs, in one row an image."""
 
     def __init__(self, network: nn.Module, outputs: int) -> None:
         super().__init__()
         self.network = network
-        layers = [(name, layer) for name, layer in network.named_modules() if isinstance(layer, nn.Linear)]
-        if not layers or layers[-1][1].out_features != outputs:
+        last = last_linear(network)
+        if last is None or last[1].out_features != outputs:
             raise self._unfit(outputs)
-        self.name, self.width = layers[-1][0], layers[-1][1].in_features
+        self.name, self.width = last[0], last[1].in_features
 
     def _unfit(self, outputs: int) -> GradcastError:
         return GradcastError(
             f"the network {type(self.network).__name__} does not end in a linear layer of {outputs} outputs, whose "
-            "inputs would be its features; choose a signal that works on logits, or another network"
+            "inputs would be its features; choose another network, or for a signal one that works on logits"
         )
 
     @torch.no_grad()

@@ -33,10 +33,15 @@ def network(path: str, arguments: Mapping[str, Argument], shape: Shape, outputs:
             f"{message_of(error)}); it is called with the keyword 'outputs', "
             "'shape' if it has that, and model.arguments"
         ) from None
+    return trainable(made, path)
+
+
+def trainable(made: object, what: str) -> nn.Module:
+    """What somebody's code gave, if it is a network whose weights can be trained."""
     if not isinstance(made, nn.Module):
-        raise GradcastError(f"{path} gives a {type(made).__name__}, not a torch.nn.Module; name a network's class")
+        raise GradcastError(f"{what} gives a {type(made).__name__}, not a torch.nn.Module; name a network's class")
     if not any(parameter.requires_grad for parameter in made.parameters()):
-        raise GradcastError(f"{path} has no weights to train; give it parameters that require gradients")
+        raise GradcastError(f"{what} has no weights to train; give it parameters that require gradients")
     if unfit := [name for name, tensor in made.named_parameters() if not tensor.is_floating_point()]:
-        raise GradcastError(f"{path} has weights that are no real numbers ({unfit[0]}); gradcast trains floats alone")
+        raise GradcastError(f"{what} has weights that are no real numbers ({unfit[0]}); gradcast trains floats alone")
     return made

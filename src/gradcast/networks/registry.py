@@ -18,6 +18,7 @@ from gradcast.networks import MLP, AlexNetLike, ConvLarge, EfficientNet, SlimRes
 from gradcast.networks import python_network as own
 from gradcast.networks.alexnet import CHANNELS
 from gradcast.networks.efficientnet import from_published_names
+from gradcast.networks.featured import last_linear
 from gradcast.networks.mlp import Norm
 from gradcast.networks.weights import State, load_weights
 from gradcast.specs.entry import Registry, entry
@@ -37,6 +38,7 @@ class ModelTable(Table):
     weights: Place = ""  # file to start from (.safetensors, .pth, .pt, .bin); empty: random weights, a seed's own
     perturbation: Weight = 0.0  # share by which every initial weight is changed, times a random number of its own
     omitted_defaults: ClassVar[tuple[str, ...]] = ("perturbation",)
+    unseen: ClassVar[tuple[str, ...]] = ()  # settings that change what passes do, and no initial weight
 
 
 class MlpSpec(ModelTable):
@@ -67,6 +69,7 @@ class EfficientNetSpec(ModelTable):
     drop_connect: Probability = 0.2  # that an image skips the last block; the first is never skipped
     dropout: Probability | Literal["own"] = "own"  # before the classifier
     upsample: Natural = 64  # smaller images are enlarged to this side; 0: never
+    unseen: ClassVar[tuple[str, ...]] = ("name", "drop_connect", "dropout", "upsample")
 
 
 class AlexNetSpec(ModelTable):
@@ -84,6 +87,7 @@ class ConvLargeSpec(ModelTable):
 
     name: Literal["conv-large"]
     dropout: Probability = 0.5  # of whole channels
+    unseen: ClassVar[tuple[str, ...]] = ("dropout",)
 
 
 class OwnNetworkSpec(ModelTable):
@@ -92,6 +96,7 @@ class OwnNetworkSpec(ModelTable):
     name: Literal["python"]
     path: str  # "package.module:Class", or a function that makes one
     arguments: dict[str, bool | int | float | str] = {}
+    unseen: ClassVar[tuple[str, ...]] = ("path", "arguments")
 
 
 def _mlp(spec: MlpSpec, shape: Shape, outputs: int) -> nn.Module:
@@ -151,7 +156,8 @@ else:
 def network(spec: ModelSpec, shape: Shape, outputs: int) -> nn.Module:
     """One network for images of this shape, weights loaded where the specification names some."""
     made: nn.Module = NETWORKS[spec.name].build(spec, shape, outputs)
-    _try(made, spec, shape, outputs)
+    what = f"model {spec.name!r}" + (f" ({spec.path})" if isinstance(spec, OwnNetworkSpec) else "")
+    check_images(made, what, shape, outputs)
     if spec.weights:
         names = set(made.state_dict())
 
@@ -160,10 +166,18 @@ def network(spec: ModelSpec, shape: Shape, outputs: int) -> nn.Module:
             return from_published_names(state) if isinstance(spec, EfficientNetSpec) else state
 
         new = ("classifier.weight", "classifier.bias") if isinstance(spec, EfficientNetSpec) else ()
-        load_weights(made, _file(spec), skip=new, rename=rename)
+        load_weights(made, _file(spec), skip=new, optional=_output_layer(made, outputs), rename=rename)
     if spec.perturbation:
         perturb(made, spec.perturbation)
     return made
+
+
+def _output_layer(made: nn.Module, outputs: int) -> list[str]:
+    """Entries of the layer that makes the logits, where a linear one does: what a head start does not train."""
+    last = last_linear(made)
+    if last is None or last[1].out_features != outputs:
+        return []
+    return [name for name in made.state_dict() if name.startswith(f"{last[0]}.")]
 
 
 @torch.no_grad()
@@ -188,6 +202,13 @@ def content(spec: ModelSpec) -> dict[str, str]:
     return {what: file_digest(path) for what, path in files.items()}
 
 
+def unseen(spec: ModelSpec) -> dict[str, object]:
+    """What decides the network's passes and does not show in its initial weights: some settings, code of others."""
+    code = {name: digest for name, digest in content(spec).items() if name != "weights"}
+    own = [key for key in type(spec).model_fields if key not in ModelTable.model_fields] if code else spec.unseen
+    return {key: getattr(spec, key) for key in own} | code
+
+
 def file_digest(path: Path) -> str:
     try:
         return hashlib.blake2b(path.read_bytes(), digest_size=8).hexdigest()
@@ -196,12 +217,11 @@ def file_digest(path: Path) -> str:
 
 
 @torch.no_grad()
-def _try(made: nn.Module, spec: ModelSpec, shape: Shape, outputs: int) -> None:
+def check_images(made: nn.Module, what: str, shape: Shape, outputs: int) -> None:
     """Two blank images tell whether the network takes them, and gives one logit a class."""
-    what = f"model {spec.name!r}" + (f" ({spec.path})" if isinstance(spec, OwnNetworkSpec) else "")
-    training = made.training
+    training, dtype = made.training, next(made.parameters()).dtype
     try:
-        found = made.eval()(torch.zeros(2, *shape))
+        found = made.eval()(torch.zeros(2, *shape, dtype=dtype))
     except Exception as error:  # noqa: BLE001 -- anybody's code may raise anything
         raise GradcastError(
             f"{what} cannot take images of {shape[0]} x {shape[1]} x {shape[2]} ({message_of(error)}); set stream.size "

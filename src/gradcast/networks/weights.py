@@ -26,15 +26,23 @@ CODE = r"GLOBAL ([\w.]{1,100})|Unsupported operand 149\b"
 
 
 def load_weights(
-    module: nn.Module, path: Path, *, skip: Collection[str] = (), rename: Callable[[State], State] | None = None
+    module: nn.Module,
+    path: Path,
+    *,
+    skip: Collection[str] = (),
+    optional: Collection[str] = (),
+    rename: Callable[[State], State] | None = None,
 ) -> None:
     """Copy the weights and buffers in a ``.safetensors`` or torch file into ``module``.
 
     ``rename`` turns the file's names into the module's. Entries named in ``skip``, in the module's names, keep what
-    they hold, whether the file has them or not: a classifier for other classes, say.
+    they hold, whether the file has them or not: a classifier for other classes, say. Those named in ``optional`` keep
+    what they hold where the file has none of them: the output layer, where the file holds features.
     """
     state = _plain(_read(path), path)
     state = state if rename is None else rename(state)
+    if not any(name in state for name in optional):
+        skip = {*skip, *optional}
     found = {name: tensor for name, tensor in state.items() if name not in skip}
     own = {name: tensor for name, tensor in module.state_dict().items() if name not in skip}
     _check_names(found, own, f"{path} does not hold the weights of {type(module).__name__}")

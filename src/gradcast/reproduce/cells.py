@@ -15,6 +15,7 @@ from gradcast.results.result import RowResult, read
 from gradcast.runs.directory import RunDirectory
 from gradcast.runs.prepared import Display
 from gradcast.runs.run import run
+from gradcast.specs.controls import pools_used
 from gradcast.specs.spec import Row, Setting, Spec, describe
 
 ROW = "row"
@@ -29,10 +30,9 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """What it is in a word, and a hash of what decides the result; without a signal the pool does not."""
-        facts = self.setting.model_dump()
-        if not self.setting.signals:
-            facts = {table: facts[table] for table in facts if table not in ("policy", "pool")}
+        """What it is in a word, and a hash of what decides the result."""
+        unused = _unused(self.setting)
+        facts = {table: value for table, value in self.setting.model_dump().items() if table not in unused}
         signals = "-".join(signal.name for signal in self.setting.signal)
         kind = f"{self.setting.stream.source}-{self.setting.learner.name}-{signals}"
         return f"{kind}-{digest([facts, self.dtype])}"
@@ -51,7 +51,7 @@ class Cell:
         return [place for place in finished if content(place) == newest]
 
     def places(self, out: Path) -> dict[int, RunDirectory]:
-        """Where each trained seed lies."""
+        """Where each trained seed lies, those that diverged too."""
         newest_last = reversed(self.directories(out))
         return {seed: place for place in newest_last for seed in place.spec.seeds}
 
@@ -59,7 +59,18 @@ class Cell:
         """Each trained seed's directory and result; with ``steps``, what its signal did as well."""
         places = self.places(out)
         found = {place: read(place, steps=steps)[0] for place in dict.fromkeys(places.values())}
-        return {seed: (place, found[place]) for seed, place in places.items()}
+        return {seed: (place, found[place]) for seed, place in places.items() if seed in found[place].seeds}
+
+    def diverged(self, out: Path) -> dict[int, str]:
+        """Seeds whose training diverged, with the reason."""
+        places = self.places(out).items()
+        return {seed: told[seed] for seed, place in places if seed in (told := place.diverged(ROW))}
+
+    def failure(self, out: Path) -> str:
+        """Why no seed was trained to its end, where all of them diverged; empty otherwise."""
+        places = [RunDirectory(path) for path in sorted(out.glob(f"{self.name}-????????")) if path.is_dir()]
+        reasons = [reason for place in places if not place.finished(ROW) for reason in place.diverged(ROW).values()]
+        return f"diverged: {reasons[0]}" if reasons else ""
 
     def seeds(self, out: Path) -> set[int]:
         """Seeds that are trained."""
@@ -83,6 +94,13 @@ class Cell:
         missing = sorted(set(seeds) - self.seeds(out))
         if missing:
             run(self.spec(missing, title), out=out, data=data, device=device, display=display)
+
+
+def _unused(setting: Setting) -> set[str]:
+    """Tables that decide nothing: without a signal the policy, without a head start as well the pool."""
+    without_signal = set() if setting.signals else {"policy"}
+    without_head_start = set() if setting.head_start.steps else {"head_start"}
+    return without_signal | without_head_start | (set() if pools_used(setting) else {"pool"})
 
 
 def digest(facts: object) -> str:

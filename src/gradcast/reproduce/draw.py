@@ -1,13 +1,13 @@
 """The pictures of an experiment, by its kind."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gradcast.reproduce.correlations import Clouds
-from gradcast.reproduce.experiment import Kind
+from gradcast.reproduce.experiment_tables import Kind
 from gradcast.reproduce.outcome import Line
 from gradcast.reproduce.over_tasks import LABELS, STREAM, over_tasks
 from gradcast.reproduce.reproduce import Request
@@ -17,6 +17,7 @@ from gradcast.results.figures.scatter import scatter_panels
 from gradcast.results.figures.style import save_png, stamp, svg
 from gradcast.results.figures.sweeps import MEASURES, Base, Sweep, sweep_panels
 from gradcast.results.quick import QUICK_LOOK
+from gradcast.results.statistics import Interval
 from gradcast.runs.directory import write_text
 
 if TYPE_CHECKING:
@@ -48,15 +49,20 @@ def _sweeps(wanted: Request, found: Sequence[Line]) -> Pictures:
         lines = [line for line in found if line.item.sweep == table]
         base = next((_base(line) for line in found if line.item.name == lines[0].item.against and line.trained), None)
         values = [line.item.value for line in lines]
-        drawn = Sweep(values, [line.ours for line in lines], base, table.curve)
+        measures = [_with_gain(line) for line in lines]
+        drawn = Sweep(values, measures, base, table.curve, logarithmic=table.logarithmic)
         plots.setdefault(table.plot or table.name, []).append(drawn)
     trained = any(line.ours for line in found if line.item.sweep)
     return {"figure": sweep_panels(plots, wanted.experiment.header.measures)} if trained else {}
 
 
+def _with_gain(line: Line) -> Mapping[str, Interval]:
+    return line.ours if line.paired is None else {**line.ours, "gain": line.paired.difference}
+
+
 def _base(line: Line) -> Base:
     seeds = {} if line.trained is None else {name: line.trained.values(name) for name in MEASURES if name in line.ours}
-    return Base(line.item.label, seeds)
+    return Base(line.item.label, seeds | {"gain": [0.0]})
 
 
 def _matrices(wanted: Request, found: Sequence[Line]) -> Pictures:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from gradcast.reproduce.outcome import Line, noise_of
+from gradcast.results.measures import BOUNDS
 from gradcast.results.statistics import interval
 
 
@@ -22,7 +23,7 @@ def _with_errors(line: Line, best: Mapping[str, Mapping[int, float]], published:
     if not variant:
         return line
     ours = {name: value for name, value in line.ours.items() if name not in ("bwt", "fwt")}
-    line = replace(line, ours=ours | {"error": interval(list(variant.values()))})
+    line = replace(line, ours=ours | {"error": interval(list(variant.values()), BOUNDS["best_error"])})
     first = best.get(line.item.against, {})
     common = [seed for seed in variant if seed in first]
     if gain is None or not common:

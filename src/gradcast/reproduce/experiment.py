@@ -1,4 +1,4 @@
-"""A published table or figure: its rows, what was published of each, and the settings that make them.
+"""A table or figure: its rows, what was published of each, and the settings that make them.
 
 One TOML file each, under ``tables``. A row is a setting as in any specification: common tables, and what differs from
 them, or from a row of another experiment that it is ``like``. ``needs`` names what does not exist yet. A sweep is a row
@@ -11,57 +11,15 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
 from gradcast.errors import GradcastError
-from gradcast.specs.spec import Setting
-from gradcast.specs.table import Positive, Table, nearest
+from gradcast.reproduce.experiment_tables import Figures, Header, RowTable, SweepTable
+from gradcast.specs.spec import Control, Setting
+from gradcast.specs.table import nearest
 from gradcast.specs.text import TABLES, parse
-
-Kind = Literal["table", "sweeps", "curves", "courses", "scatter", "matrices"]  # what is drawn beside the table
-Figures = dict[str, float]  # measure -> published value; ACC in per cent
-
-
-class RowTable(Table):
-    """What a row of an experiment has beside its settings."""
-
-    name: str
-    label: str
-    like: str = ""  # ID/row of another experiment: its setting in place of the common tables
-    against: str = ""  # the row it is compared with
-    needs: str = ""  # what does not exist yet
-    published: Figures = {}
-    pretrained: bool = False  # published figures are of a network that starts from weights: model.weights
-
-
-class SweepTable(Table):
-    """One row for each value of one key."""
-
-    name: str
-    label: str
-    of: str = ""  # the row that is varied: of this experiment, or ID/row of another; default: the common tables
-    key: str
-    values: Annotated[list[Any], Field(min_length=1)]
-    against: str = ""  # a row, or another sweep: its row of the same value
-    published: list[Figures] = []  # one for each value, or none
-    plot: str = ""  # sweeps of the same plot share it; default: its own
-    curve: str = ""  # what it is called in a plot that it shares
-
-
-class Header(Table):
-    """What an experiment says of itself."""
-
-    id: str
-    title: str
-    about: str
-    kind: Kind = "table"
-    like: str = ""  # ID/row of another experiment: its setting is the common one
-    seeds: Positive = 5
-    quick: list[str] = []  # settings of a look in minutes
-    measures: Annotated[list[Literal["acc", "bwt", "fwt"]], Field(min_length=1)] = ["acc", "bwt", "fwt"]  # of sweeps
-    alone: bool = False  # cost is measured: one seed at a time, trained for this alone
 
 
 @dataclass(frozen=True)
@@ -77,6 +35,7 @@ class Item:
     pretrained: bool = False
     sweep: SweepTable | None = None  # that it is part of
     value: str = ""  # there
+    control: Control = None
 
 
 @dataclass(frozen=True)
@@ -85,6 +44,11 @@ class Experiment:
 
     header: Header
     items: tuple[Item, ...]
+
+    @property
+    def published(self) -> bool:
+        """Whether anything was published of it; otherwise it is our own."""
+        return any(item.published for item in self.items)
 
     def item(self, name: str) -> Item:
         """A row by name."""
@@ -109,9 +73,9 @@ def _with(item: Item, changes: Mapping[str, Any]) -> Item:
 
 
 def names() -> list[str]:
-    """IDs of all experiments: tables first, then figures, in the order of their numbers."""
+    """IDs of all experiments: published tables, our own, then figures, in the order of their numbers."""
     found = [entry.name.removesuffix(".toml") for entry in _folder().iterdir() if entry.name.endswith(".toml")]
-    return sorted(found, key=lambda name: ("ECF".index(name[0]), int(name[1:] or 0)))
+    return sorted(found, key=lambda name: ("ECPF".index(name[0]), int(name[1:] or 0)))
 
 
 @cache
@@ -140,6 +104,9 @@ def read(raw: Mapping[str, Any]) -> Experiment:
     for item in items:
         if item.against and item.against not in {other.name for other in items}:
             raise GradcastError(f"row {item.name!r} is compared with {item.against!r}, which is no row")
+        for name in item.control if isinstance(item.control, list) else ():
+            if name not in {other.name for other in items}:
+                raise GradcastError(f"row {item.name!r} is a control of {name!r}, which is no row")
     return Experiment(header, tuple(items))
 
 
@@ -149,7 +116,16 @@ def _item(raw: Mapping[str, Any], common: Mapping[str, Any]) -> Item:
     if not row.needs:
         base = _setting(row.like).model_dump() if row.like else common
         setting = _parsed(base, [{table: raw[table] for table in TABLES if table in raw}])[0]
-    return Item(row.name, row.label, setting, row.against, row.needs, row.published or None, row.pretrained)
+    return Item(
+        row.name,
+        row.label,
+        setting,
+        row.against,
+        row.needs,
+        row.published or None,
+        row.pretrained,
+        control=row.control,
+    )
 
 
 def _sweep(sweep: SweepTable, common: Mapping[str, Any], items: list[Item]) -> list[Item]:
@@ -161,12 +137,13 @@ def _sweep(sweep: SweepTable, common: Mapping[str, Any], items: list[Item]) -> l
         tables = {} if base is None else base.model_dump()
     settings = _parsed(tables, [{table: {key: value}} for value in sweep.values])
     published: list[Figures | None] = [*sweep.published] or [None] * len(sweep.values)
+    called = sweep.called or sweep.values
     paired = sweep.against in {item.sweep.name for item in items if item.sweep}
     return [
         Item(f"{sweep.name}-{_word(value)}", f"{sweep.label} {_said(value)}", setting,
              f"{sweep.against}-{_word(value)}" if paired else sweep.against,
-             published=figures, sweep=sweep, value=_word(value))
-        for value, setting, figures in zip(sweep.values, settings, published, strict=True)
+             published=figures, sweep=sweep, value=_word(value), control=sweep.control)
+        for value, setting, figures in zip(called, settings, published, strict=True)
     ]  # fmt: skip
 
 

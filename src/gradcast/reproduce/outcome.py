@@ -3,16 +3,21 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.special import stdtrit
 
 from gradcast.devices import Arithmetic
 from gradcast.errors import GradcastError
+from gradcast.reproduce.cells import Cell
 from gradcast.reproduce.experiment import Experiment, Item
 from gradcast.reproduce.trained import MEASURES, Trained, trained
-from gradcast.results.statistics import CONFIDENCE, Interval, Paired, compare, correct, interval
+from gradcast.results.measures import BOUNDS
+from gradcast.results.statistics import CONFIDENCE, Interval, interval
+from gradcast.results.verdict import Pair, Paired, judge
+from gradcast.specs.controls import controls_of, role
+from gradcast.specs.spec import Control, Setting
 
 FAILED = "failed"  # begins what is said of a row that could not be trained, or read
 # pairs: two runs with the same seed differ by that much; seeds: two runs with different seeds do; beyond: neither
@@ -63,19 +68,58 @@ def lines(
     failed: Mapping[str, str] | None = None,
     known: Mapping[str, Trained] | None = None,
 ) -> list[Line]:
-    """Every row, with what is trained or ``known`` of it; p-values are corrected for their number."""
+    """Every row, with what is trained or ``known`` of it; the family of verdicts is all rows that make a claim."""
     own, failed = dict[str, Trained | None](), dict(failed or {})
     for item in experiment.items:
         try:
             own[item.name] = trained(item, seeds, dtype, out)
+            if own[item.name] is None and item.setting is not None and item.name not in failed:
+                failed[item.name] = Cell(item.setting, dtype).failure(out)
         except GradcastError as error:  # a damaged file; the other rows are whole
             own[item.name], failed[item.name] = None, f"{FAILED}: {error}"
     for name, before in (known or {}).items():
         here = own[name]
         own[name] = before if here is None else here.with_seeds_of(before)  # if they saw the same data
     found = [_line(item, experiment, own, failed.get(item.name, "")) for item in experiment.items]
-    corrected = iter(correct([line.paired for line in found if line.paired is not None]))
-    return [line if line.paired is None else replace(line, paired=next(corrected)) for line in found]
+    pairs = {line.item.name: pair for line in found if (pair := _pair(line.item, experiment, own)) is not None}
+    keys = {name: tuple(_cell(side, own) for side in (name, experiment.item(name).against)) for name in pairs}
+    several = {key: pairs[name] for name, key in reversed(keys.items())}  # two names of one comparison are one claim
+    judged = dict(zip(several, judge(list(several.values())), strict=True))
+    return [replace(line, paired=judged.get(keys.get(line.item.name, ()))) for line in found]
+
+
+def _cell(name: str, own: Mapping[str, Trained | None]) -> str:
+    """What was trained for a row."""
+    found = own[name]
+    return name if found is None or not found.cell else found.cell
+
+
+class _Marked(NamedTuple):
+    """A row that can be run."""
+
+    name: str
+    setting: Setting
+    control: Control
+
+
+def _pair(item: Item, experiment: Experiment, own: Mapping[str, Trained | None]) -> Pair | None:
+    """The row and the one it is compared with, where both saw the same data and share seeds."""
+    found, base = own[item.name], own.get(item.against)
+    if found is None or base is None or item.setting is None or not _common(found, base):
+        return None
+    labels = {other.name: other.label for other in experiment.items}
+    rows = [_Marked(other.name, other.setting, other.control) for other in experiment.items if other.setting]
+    marked = _Marked(item.name, item.setting, item.control)
+    names = controls_of(marked, rows)
+    ready = {name: trained for name in names if (trained := own[name]) is not None and _common(found, trained)}
+    controls = [trained.sample(labels[name]) for name, trained in ready.items()]
+    missing = [labels[name] for name in names if name not in ready]
+    return Pair(found.sample(item.label), base.sample(labels[item.against]), role(marked), controls, missing)
+
+
+def _common(one: Trained, another: Trained) -> list[int]:
+    """Trained seeds that both have of the same data."""
+    return [seed for seed in one.seeds if seed in another.seeds] if one.source == another.source else []
 
 
 def _line(item: Item, experiment: Experiment, own: Mapping[str, Trained | None], failure: str) -> Line:
@@ -88,18 +132,24 @@ def _line(item: Item, experiment: Experiment, own: Mapping[str, Trained | None],
     if found is None:
         state = f"not yet: {item.needs}" if item.needs else failure or "not run"
         return Line(item, {}, figures, published_gain=gain, state=state)
-    ours = {name: interval(found.values(name)) for name in MEASURES if not (found.scheduled and name == "fwt")}
+    names = [name for name in MEASURES if not (found.scheduled and name == "fwt")]
+    ours = {name: interval(found.values(name), _bounds(name)) for name in names}
     if found.scheduled and len(found.seeds) > 1:  # published tables of this kind give the deviation over class orders
         ours |= {"deviation": _single(float(np.std(found.values("acc"), ddof=1)))}
     ours |= {name: interval(values) for name, values in found.cost.items()}
     other = own.get(item.against) if base is not None else None
-    same = other is not None and other.source == found.source
-    common = [seed for seed in found.seeds if other is not None and same and seed in other.seeds]
+    common = [] if other is None else _common(found, other)
     if other is None or not common:
         return Line(item, ours, figures, published_gain=gain, state=failure, trained=found)
     variant, first = (each.values("acc", common) for each in (found, other))
     noise = None if gain is None else noise_of(gain, variant, first)
-    return Line(item, ours, figures, compare(variant, first), gain, noise, failure, found)
+    return Line(item, ours, figures, None, gain, noise, failure, found)
+
+
+def _bounds(name: str) -> tuple[float, float]:
+    own, scale = MEASURES[name]
+    low, high = BOUNDS[own]
+    return scale * low, scale * high
 
 
 def _single(value: float) -> Interval:

@@ -11,6 +11,7 @@ from gradcast.reproduce.cells import Cell, digest
 from gradcast.reproduce.error_rates import with_errors
 from gradcast.reproduce.experiment import Experiment, Item, load
 from gradcast.reproduce.outcome import FAILED, Line, lines
+from gradcast.reproduce.quick_head_starts import shortened
 from gradcast.reproduce.trained import Trained, known, rows_of
 from gradcast.results.quick import QUICK_LOOK
 from gradcast.runs.prepared import Display, RowObserver
@@ -61,7 +62,7 @@ class Request:
         if before is None or item.setting is None:
             return set()
         here = Cell(item.setting, self.dtype).data(self.cells)
-        return set(before.measures) if here in ("", before.data) else set()
+        return {*before.measures, *before.diverged} if here in ("", before.data) else set()
 
     def items(self) -> list[Item]:
         """Rows to train: those asked for and those they are compared with, as far as they can be run."""
@@ -85,7 +86,7 @@ def request(
 
     ``saved`` is the file of such a table, whose seeds need not be trained again.
     """
-    experiment = load(name)
+    experiment = shortened(load(name)) if quick else load(name)
     count = seeds or (QUICK_SEEDS if quick else experiment.header.seeds)
     changes: dict[str, Any] = {}
     for setting in [*(experiment.header.quick if quick else ()), *settings]:

@@ -48,6 +48,7 @@ def label(line: Line, wanted: Request) -> str:
     seeds = line.ours["acc"].seeds if line.ours else 0
     notes = ["from scratch"] if line.item.pretrained and not line.published else []
     notes += [f"{seeds} of {len(wanted.seeds)} seeds"] if 0 < seeds < len(wanted.seeds) else []
+    notes += [] if line.trained is None or not line.trained.diverged else [f"{len(line.trained.diverged)} diverged"]
     return line.item.label + (f" ({', '.join(notes)})" if notes else "")
 
 
@@ -66,16 +67,28 @@ def gain(line: Line) -> str:
 
 def noise(line: Line) -> str:
     """Whether the published gain is within what single runs differ by."""
-    words = {"pairs": "noise of pairs", "seeds": "noise of seeds", "beyond": "beyond noise"}
+    words = {
+        "pairs": "within the noise of pairs",
+        "seeds": "within the noise of seeds",
+        "beyond": "beyond the noise of single runs",
+    }
     return "" if line.noise is None else words[line.noise]
 
 
 def table(wanted: Request, found: Sequence[Line]) -> Table:
-    """Every measure, published and ours, and the gain over the row each is compared with."""
+    """Every measure, published and ours, and the gain over the row each is compared with.
+
+    Where nothing was published, ours alone.
+    """
     measures = [name for name in TITLES if _shown(name, found)] or ["acc"]
     columns = [f"{TITLES[name]} {whose}" for name in measures for whose in ("published", "ours")]
-    head = [QUICK_LOOK if wanted.quick else "", *columns, "gain published", "gain ours", "published gain is"]
-    return Table("table", heading(wanted), head, [_row(line, measures, label(line, wanted)) for line in found])
+    head = [QUICK_LOOK if wanted.quick else "", *columns, "gain published", "gain ours", "published gain is", "verdict"]
+    rows = [_row(line, measures, label(line, wanted)) for line in found]
+    if not wanted.experiment.published:
+        kept = [place for place, title in enumerate(head) if "published" not in title]
+        head = [head[place].removesuffix(" ours") for place in kept]
+        rows = [[row[place] for place in kept] for row in rows]
+    return Table("table", heading(wanted), head, rows)
 
 
 def markdown(own: Table, about: str, origins: str = "", notes: Sequence[str] = ()) -> str:
@@ -127,4 +140,5 @@ def _row(line: Line, measures: Sequence[str], name_of_row: str) -> list[Cell]:
     paired = None if line.paired is None else line.paired.difference
     ends = (None, None) if paired is None or paired.seeds < 2 else (paired.low, paired.high)
     ours = Cell() if paired is None else Cell(difference(line), paired.mean, *ends)
-    return [*cells, Cell(gain(line), line.published_gain), ours, Cell(noise(line))]
+    verdict = Cell("" if line.paired is None else line.paired.verdict)
+    return [*cells, Cell(gain(line), line.published_gain), ours, Cell(noise(line)), verdict]

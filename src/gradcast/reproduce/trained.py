@@ -11,6 +11,7 @@ from gradcast.reproduce.cells import ROW, Cell, content, digest
 from gradcast.reproduce.experiment import Experiment, Item
 from gradcast.results.measures import Measures
 from gradcast.results.result import errors
+from gradcast.results.sample import Sample
 from gradcast.runs.directory import RunDirectory
 from gradcast.runs.jsontext import parse_json
 
@@ -36,6 +37,14 @@ class Trained:
     data: str = ""  # of all that the seeds saw: seeds that share it are put together
     scheduled: bool = False  # tables of many epochs a task divide transfer by one task less, and have none forward
     best_errors: Mapping[int, float] = field(default_factory=dict)  # of all tests, in per cent, where labels are few
+    diverged: Mapping[int, str] = field(default_factory=dict)  # seeds without a result, with the reason
+    chance: float | None = None  # ACC of a guess, in per cent; files of earlier versions do not say
+    ratio: float | None = None  # length of what the signals add beside the labelled gradient; the same
+
+    def sample(self, label: str) -> Sample:
+        """The row as evidence of a verdict."""
+        acc = dict(zip(self.seeds, self.values("acc"), strict=True))
+        return Sample(label, acc, self.diverged, self.chance, self.ratio)
 
     @property
     def seeds(self) -> list[int]:
@@ -50,7 +59,7 @@ class Trained:
 
     def with_seeds_of(self, other: "Trained") -> "Trained":
         """This, and the other's seeds that it lacks, if they are of the same setting and saw the same data."""
-        if (self.cell, self.data) != (other.cell, other.data) or not set(other.measures) - set(self.measures):
+        if (self.cell, self.data) != (other.cell, other.data) or not _all_seeds(other) - _all_seeds(self):
             return self
         return replace(
             self,
@@ -58,6 +67,7 @@ class Trained:
             cost={**other.cost, **self.cost},
             origin=_origins([self.origin, other.origin]),
             best_errors={**other.best_errors, **self.best_errors},
+            diverged={**other.diverged, **self.diverged},
         )
 
     def as_dict(self) -> dict[str, object]:
@@ -65,6 +75,8 @@ class Trained:
         best = {seed: {BEST: error} for seed, error in self.best_errors.items()}
         seeds = {str(seed): self.measures[seed].as_dict() | best.get(seed, {}) for seed in self.seeds}
         facts = {"cell": self.cell, "source": self.source, "data": self.data}
+        facts |= {"chance": self.chance, "pseudo_ratio": self.ratio}
+        facts |= {"diverged": {str(seed): reason for seed, reason in self.diverged.items()}}
         return {**facts, "cost": {name: list(values) for name, values in self.cost.items()}, "seeds": seeds}
 
 
@@ -91,6 +103,9 @@ def trained(item: Item, seeds: Sequence[int], dtype: Arithmetic, out: Path) -> T
         digest(facts),
         item.setting.plateau is not None,
         {} if item.setting.one_task is None else {seed: _best_error(found[seed][0], seed) for seed in kept},
+        {seed: reason for seed, reason in cell.diverged(out).items() if seed in seeds},
+        found[kept[0]][1].chance,
+        _mean_ratio([found[seed][1].ratio for seed in kept]),
     )
 
 
@@ -103,7 +118,7 @@ def rows_of(file: Path) -> dict[str, Mapping[str, Any]]:
         rows = {str(row["name"]): row for row in content["rows"]}
         return {name: row for name, row in rows.items() if row.get("trained")}
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise _unreadable(file, error) from None
+        raise unreadable(file, error) from None
 
 
 def known(file: Path, experiment: Experiment, seeds: Sequence[int], dtype: Arithmetic) -> dict[str, Trained]:
@@ -115,7 +130,7 @@ def known(file: Path, experiment: Experiment, seeds: Sequence[int], dtype: Arith
         cells = [(item, Cell(item.setting, dtype).name) for item in experiment.items if item.setting is not None]
         found = {item.name: _read(rows[cell], item, seeds) for item, cell in cells if cell in rows}
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise _unreadable(file, error) from None
+        raise unreadable(file, error) from None
     if not any(row.measures for row in found.values()):
         raise GradcastError(
             f"{file} has no seeds of {experiment.header.id} with these settings and dtype {dtype}; "
@@ -124,7 +139,8 @@ def known(file: Path, experiment: Experiment, seeds: Sequence[int], dtype: Arith
     return {name: row for name, row in found.items() if row.measures}
 
 
-def _unreadable(file: Path, error: Exception) -> GradcastError:
+def unreadable(file: Path, error: Exception) -> GradcastError:
+    """The file is not that of a saved table."""
     return GradcastError(
         f"{file} cannot be read ({message_of(error)}); give the result.json of a table that gradcast reproduce saved"
     )
@@ -142,7 +158,19 @@ def _read(row: Mapping[str, Any], item: Item, wanted: Sequence[int]) -> Trained:
         facts["data"],
         item.setting is not None and item.setting.plateau is not None,
         {seed: float(own[BEST]) for seed, own in seeds.items() if BEST in own},
+        {int(seed): str(why) for seed, why in facts.get("diverged", {}).items() if int(seed) in wanted},
+        facts.get("chance"),
+        facts.get("pseudo_ratio"),
     )
+
+
+def _all_seeds(own: Trained) -> set[int]:
+    return {*own.measures, *own.diverged}
+
+
+def _mean_ratio(each: Sequence[float | None]) -> float | None:
+    known = [own for own in each if own is not None]
+    return sum(known) / len(known) if known else None
 
 
 def _origins(each: Sequence[str]) -> str:

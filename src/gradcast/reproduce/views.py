@@ -17,8 +17,8 @@ from gradcast.reproduce.experiment import Item
 from gradcast.reproduce.outcome import Line
 from gradcast.reproduce.reproduce import Request
 from gradcast.reproduce.show_table import heading
-from gradcast.runs.directory import RunDirectory, to_json, write_text
-from gradcast.specs.spec import Row, Spec
+from gradcast.runs.directory import DIVERGED, FAMILY, RunDirectory, to_json, write_text
+from gradcast.specs.spec import Control, Row, Spec
 from gradcast.specs.text import dump
 
 Slots = Mapping[int, RunDirectory]  # where each seed lies
@@ -37,7 +37,10 @@ def _lay_out(wanted: Request, found: Sequence[Line]) -> list[Path]:
     rows = {line.item.name: (line.item, _places(wanted, line.item)) for line in found}
     trained = {name: own for name, own in rows.items() if own[1]}
     bases = {item.against for item in wanted.experiment.items}
-    made = [_run(wanted, {name: trained[name] for name in group.names}, group) for group in _groups(trained, bases)]
+    family = Family.of(found)
+    made = [
+        _run(wanted, {name: trained[name] for name in group.names}, group, family) for group in _groups(trained, bases)
+    ]
     for old in {file.parent for file in wanted.folder.glob("*/spec.toml")} - set(made):
         _remove(old)
     return made
@@ -60,6 +63,30 @@ class Group:
     folder: str
     names: list[str]
     seeds: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Family:
+    """What a folder must know of the whole table, so that its verdicts are the table's."""
+
+    claims: Mapping[str, tuple[tuple[str, str], float]]  # rows that claim something: what was compared, and its p-value
+    ratios: Mapping[str, float]  # lengths of what signals add beside the labelled gradient
+
+    @classmethod
+    def of(cls, found: Sequence[Line]) -> "Family":
+        """Of a table's lines."""
+        trained = {line.item.name: line.trained for line in found if line.trained is not None}
+        claims = {
+            line.item.name: ((trained[line.item.name].cell, trained[line.item.against].cell), line.paired.wilcoxon)
+            for line in found
+            if line.paired is not None and line.paired.wilcoxon_holm is not None
+        }
+        return cls(claims, {name: own.ratio for name, own in trained.items() if own.ratio is not None})
+
+    def elsewhere(self, names: Sequence[str]) -> list[float]:
+        """p-values of claims that none of these rows makes; two names of one comparison are one claim."""
+        here = {self.claims[name][0] for name in names if name in self.claims}
+        return list({key: p for key, p in self.claims.values() if key not in here}.values())
 
 
 def _groups(trained: Rows, bases: Container[str]) -> list[Group]:
@@ -90,25 +117,40 @@ def _counted(seeds: tuple[int, ...]) -> str:
     return f"{count}-seeds" if seeds == tuple(range(count)) else f"seeds-{'-'.join(map(str, seeds))}"
 
 
-def _run(wanted: Request, rows: Rows, group: Group) -> Path:
+def _run(wanted: Request, rows: Rows, group: Group, family: Family) -> Path:
     folder, seeds = wanted.folder / group.folder, list(group.seeds)
     _remove_rows(_linked(folder) - {folder / plain(name) for name in rows})  # which are in another folder by now
     for name, (_, places) in rows.items():
         _link(folder / plain(name), {seed: places[seed] for seed in seeds})
     items = [(item, item.setting) for item, _ in rows.values() if item.setting is not None]
-    made = [Row(name=plain(item.name), label=item.label, setting=setting) for item, setting in items]
+    made = [
+        Row(name=plain(item.name), label=item.label, setting=setting, control=_control(item, rows))
+        for item, setting in items
+    ]
     title = heading(wanted, len(seeds))
     spec = Spec(name=group.folder, title=title, seeds=seeds, dtype=wanted.dtype, rows=made)
     write_text(folder / "spec.toml", dump(spec))
+    ratios = {plain(name): family.ratios[name] for name in group.names if name in family.ratios}
+    write_text(folder / FAMILY, to_json({"elsewhere": family.elsewhere(group.names), "ratios": ratios}))
     return folder
+
+
+def _control(item: Item, rows: Rows) -> Control:
+    """Of the rows that lie beside it."""
+    if not isinstance(item.control, list):
+        return item.control
+    return [plain(name) for name in item.control if name in rows]
 
 
 def _link(row: Path, places: Slots) -> None:
     """The row's seeds, and what was said of them; the times of several trainings are not those of one."""
     row.mkdir(parents=True, exist_ok=True)
     _clear(row)
+    diverged = {seed: why for seed, place in places.items() if (why := place.diverged(ROW).get(seed)) is not None}
+    RunDirectory(row.parent).lose(row.name, diverged)
     for seed, place in places.items():
-        _point(row / f"seed-{seed}", place.seed(ROW, seed))
+        if seed not in diverged:
+            _point(row / f"seed-{seed}", place.seed(ROW, seed))
     first = next(iter(places.values()))
     _point(row / "stream.json", first.path / ROW / "stream.json")
     if len(_paths(places)) == 1:
@@ -124,6 +166,7 @@ def _remove(folder: Path) -> None:
     _remove_rows(rows)
     if rows:
         (folder / "spec.toml").unlink()
+        (folder / FAMILY).unlink(missing_ok=True)
     if not any(folder.iterdir()):
         folder.rmdir()
 
@@ -142,7 +185,7 @@ def _remove_rows(rows: Iterable[Path]) -> None:
 
 def _clear(row: Path) -> None:
     for entry in row.iterdir():
-        if entry.is_symlink() or entry.name == "env.json":
+        if entry.is_symlink() or entry.name in ("env.json", DIVERGED):
             entry.unlink()
 
 

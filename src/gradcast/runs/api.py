@@ -50,11 +50,8 @@ def run(
         trackers: objects that receive every number as well, such as ``gradcast.runs.trackers.tracker("tensorboard")``.
         safety: when checkpoints are written, whether to resume, and what happens to steps that are not finite.
     """
-    if threads is not None:
-        if threads < 1:
-            raise GradcastError(f"threads = {threads} is not valid; give 1 or more, or None to leave torch's setting")
-        use_threads(threads)
-    with _display(progress) as display:
+    set_threads(threads)
+    with progress_display(progress) as display:
         directory, rows = runs.run(
             spec,
             out=out,
@@ -69,8 +66,17 @@ def run(
     return RunResult(directory.path, rows)
 
 
+def set_threads(threads: int | None) -> None:
+    """CPU threads for torch, where a caller asks for a number."""
+    if threads is None:
+        return
+    if threads < 1:
+        raise GradcastError(f"threads = {threads} is not valid; give 1 or more, or None to leave torch's setting")
+    use_threads(threads)
+
+
 @contextmanager
-def _display(progress: bool | None) -> Iterator[Display | None]:
+def progress_display(progress: bool | None) -> Iterator[Display | None]:
     """Progress bars, where somebody sees them."""
     from rich.console import Console  # here, not above: importing gradcast stays fast
 

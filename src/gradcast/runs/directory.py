@@ -4,8 +4,11 @@ spec.toml                                                     what was asked for
 ROW/stream.json                                               what was drawn to make the tasks
 ROW/groups.json  checkpoint-N.safetensors                     while the row trains: seeds at once, state after N steps
 ROW/seed-N/metrics.jsonl  accuracy.csv  weights.safetensors   one replica
+ROW/seed-N/head_start.json                                    where the row has a head start: its losses
 ROW/seed-N/features.json                                      of the first seed, for learners with two kinds of features
+ROW/diverged.json                                             seeds that diverged, with the reason, where there are any
 ROW/env.json                                                  versions, device, commit, times; marks the row as finished
+family.json                                                   of a part of a table: p-values of its other claims
 result.json  report.md  accuracy-matrix.png  signal.png       made from the above, as are features.png, report.html and
                                                               report-files
 """
@@ -34,6 +37,9 @@ from gradcast.runs.step_log import Line, logged, shares
 from gradcast.specs.spec import Spec
 from gradcast.specs.text import dump, parse
 
+HEAD_START = "head_start.json"
+DIVERGED = "diverged.json"
+FAMILY = "family.json"
 WRITING = ".writing"  # folder of files that are not whole yet
 
 
@@ -46,7 +52,8 @@ class RunDirectory:
     @classmethod
     def named(cls, out: Path, spec: Spec, content: str = "") -> "RunDirectory":
         """The directory of this specification and content of data below ``out``, whether it is there or not."""
-        facts = json.dumps(spec.model_dump(), sort_keys=True)  # in whatever order keys are told
+        said = spec.model_dump(exclude={"rows": {"__all__": {"control"}}})  # changes what is said, not what is trained
+        facts = json.dumps(said, sort_keys=True)  # in whatever order keys are told
         digest = hashlib.blake2b((facts + content).encode(), digest_size=4).hexdigest()
         return cls(out / f"{spec.name}-{digest}")
 
@@ -90,9 +97,18 @@ class RunDirectory:
         return (self.path / row / "env.json").is_file()
 
     def start(self, row: str, seeds: Sequence[int]) -> None:
-        """Empty directories for a row; what an interrupted attempt left is removed."""
+        """Empty directories for a row; of what an interrupted attempt left, only the seeds that diverged are kept."""
+        lost = self.diverged(row)
         shutil.rmtree(self.path / row, ignore_errors=True)
         self.clear(row, seeds)
+        self.lose(row, lost)
+
+    def lose(self, row: str, lost: Mapping[int, str]) -> None:
+        """Write down which seeds diverged, and why."""
+        (self.path / row / DIVERGED).unlink(missing_ok=True)
+        if lost:
+            (self.path / row).mkdir(parents=True, exist_ok=True)
+            write_text(self.path / row / DIVERGED, to_json({str(seed): reason for seed, reason in lost.items()}))
 
     def clear(self, row: str, seeds: Sequence[int]) -> None:
         """Empty directories for some seeds of it."""
@@ -125,6 +141,10 @@ class RunDirectory:
         listed = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in facts.items()}
         write_text(self.path / row / "stream.json", json.dumps(listed) + "\n")
 
+    def head_start(self, row: str, seed: int, told: Mapping[str, object]) -> None:
+        """How a seed's head start went."""
+        write_text(self.seed(row, seed) / HEAD_START, to_json(dict(told)))
+
     def drawn(self, row: str) -> dict[str, Any]:
         """What ``stream`` said."""
         file = self.path / row / "stream.json"
@@ -135,6 +155,36 @@ class RunDirectory:
         except (OSError, ValueError) as error:
             raise damaged(file, error, file.parent) from None
         return facts
+
+    def known_draws(self, row: str) -> dict[str, Any]:
+        """The same, or nothing where it cannot be read."""
+        try:
+            return self.drawn(row)
+        except GradcastError:
+            return {}
+
+    def diverged(self, row: str) -> dict[int, str]:
+        """Seeds that have no result since their training diverged, with the reason."""
+        file = self.path / row / DIVERGED
+        if not file.is_file():
+            return {}
+        try:
+            return {int(seed): str(reason) for seed, reason in parse_json(file.read_text(encoding="utf-8")).items()}
+        except (OSError, ValueError, AttributeError) as error:
+            raise damaged(file, error, file.parent) from None
+
+    def elsewhere(self) -> list[float] | None:
+        """p-values of the other claims of the table that this run is part of; None for a run of its own."""
+        file = self.path / FAMILY
+        if not file.is_file():
+            return None
+        try:
+            values = [float(value) for value in parse_json(file.read_text(encoding="utf-8"))["elsewhere"]]
+            if not all(0 <= value <= 1 for value in values):
+                raise ValueError("a p-value is not between 0 and 1")
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            raise GradcastError(f"{file} cannot be read ({message_of(error)}); delete it and run again") from None
+        return values
 
     def accuracy(self, row: str, seed: int, tasks: int | None = None) -> Float[np.ndarray, "rows tasks"]:
         """The accuracy matrix of one replica, row 0 before training; of so many tasks, where that is known."""

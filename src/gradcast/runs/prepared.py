@@ -7,8 +7,13 @@ from gradcast.data.images import Pixels, Source
 from gradcast.data.load import Shelf
 from gradcast.devices import Place
 from gradcast.errors import GradcastError
+from gradcast.head_start.course import Course, take_over
+from gradcast.head_start.make import Saving, head_starts, stacked
+from gradcast.head_start.probe import Probe
+from gradcast.head_start.store import HeadStart, Store
 from gradcast.learners.registry import LEARNERS
 from gradcast.networks import registry as networks
+from gradcast.replicas.replicas import Replicas
 from gradcast.signals.registry import SIGNALS
 from gradcast.specs import build
 from gradcast.specs.entry import Registry
@@ -78,8 +83,44 @@ class PreparedRun:
 
     def loop(self, setting: Setting, seeds: Sequence[int], *, skips: bool = False) -> Loop:
         """Everything one row needs, for these seeds; ``skips``: steps that are not finite are undone."""
-        data = self.data(setting, seeds)
-        return build.loop(setting, data, self.tests(setting, data), self.pools(setting), skips=skips)
+        data, made = self.data(setting, seeds), self.head_starts(setting, seeds)
+
+        def prepare(model: Replicas) -> None:
+            take_over(model, stacked(made))
+
+        pools = self.pools(setting) if setting.uses_signals else []
+        tests = self.tests(setting, data)
+        return build.loop(setting, data, tests, pools, skips=skips, prepare=prepare if made else None)
+
+    def head_starts(self, setting: Setting, seeds: Sequence[int], saving: Saving | None = None) -> list[HeadStart]:
+        """One a seed where the setting asks for them: those that are there already, and the others made now."""
+        spec = setting.head_start
+        if spec.steps == 0:
+            return []
+        stream, number = self.stream(setting), setting.pool_of(spec.pool)
+        pool, table = self.pools(setting)[number], setting.pool[number]
+        shown_by = stream.scale, stream.shape, table.model_dump_json(), pool.content
+        own = setting.stream.model_dump_json() if isinstance(pool, OwnImages) else ""
+        unseen = networks.unseen(setting.model)
+        course = Course(
+            spec,
+            network=lambda: build.network(setting, stream),
+            heads=build.heads(setting, stream),
+            shape=stream.shape,
+            scale=stream.scale,
+            pool=pool,
+            place=self.place,
+            identity=repr((shown_by, own, unseen) if unseen else (shown_by, own)),
+        )
+        show = None if self.display is None else self.display.row
+        return head_starts(
+            course,
+            seeds,
+            Store(self.shelf.cache),
+            probe=lambda group: Probe.of(self.data(setting, group)),
+            show=show,
+            saving=saving,
+        )
 
     def tests(self, setting: Setting, data: TaskData) -> Tests:
         """The test sets of a row; those that all seeds share are on the device once for all rows."""
@@ -97,27 +138,33 @@ class PreparedRun:
         found = {"source": self.stream(setting).content} | networks.content(setting.model)
         for number, pool in enumerate(self.pools(setting)):
             found["pool" if number == 0 else f"pool {number}"] = pool.content
-        for registry, tables in ((LEARNERS, [setting.learner]), (SIGNALS, setting.signals)):
+        ahead = setting.head_start.signal if setting.head_start.steps else []
+        for registry, tables in ((LEARNERS, [setting.learner]), (SIGNALS, [*setting.signals, *ahead])):
             for number, table in enumerate(tables):
                 found |= _code(registry, table, number)
         return found
 
     def pools(self, setting: Setting) -> list[Pool | OwnImages]:
         """The pools, where the setting uses any."""
-        if not setting.signals or setting.policy.p == 0:
+        ahead = setting.head_start
+        if not setting.uses_signals and not ahead.steps:
             return []
-        stream, batch, found = self.stream(setting), setting.policy.batch, list[Pool | OwnImages]()
-        for spec in setting.pool:
+        stream, found = self.stream(setting), list[Pool | OwnImages]()
+        for number, spec in enumerate(setting.pool):
             key = spec.model_dump_json() + setting.stream.model_dump_json()
             if key not in self._pools:
                 seed = setting.stream.data_seed
                 self._pools[key] = build.pool(spec, stream, self.shelf, self.place, data_seed=seed, images=self.images)
             found.append(self._pools[key])
-            if len(found[-1]) < batch:
-                raise GradcastError(
-                    f"the pool {spec.name!r} has {len(found[-1])} images and a batch of them shall have {batch}; "
-                    "lower policy.batch, or choose a larger pool"
-                )
+            batches = {"policy.batch": setting.policy.batch if setting.uses_signals else 0}
+            if ahead.steps and number == setting.pool_of(ahead.pool):
+                batches["head_start.batch"] = ahead.batch
+            for setting_key, batch in batches.items():
+                if len(found[-1]) < batch:
+                    raise GradcastError(
+                        f"the pool {spec.name!r} has {len(found[-1])} images and a batch of them shall have {batch}; "
+                        f"lower {setting_key}, or choose a larger pool"
+                    )
         return found
 
 

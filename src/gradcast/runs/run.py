@@ -2,8 +2,8 @@
 
 import json
 import warnings
-from collections.abc import Sequence
-from itertools import islice
+from collections.abc import Mapping, Sequence
+from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ from gradcast.data.images import Pixels, Source
 from gradcast.data.load import Shelf, default_data, untracked
 from gradcast.data.own_images import pixels
 from gradcast.errors import GradcastError
+from gradcast.head_start.make import UNFINISHED, Saving
+from gradcast.head_start.store import CURVES, TIMES, HeadStart
 from gradcast.results.feature_files import write_feature_map
 from gradcast.results.report import write_report
 from gradcast.results.result import RowResult, read
@@ -27,9 +29,10 @@ from gradcast.runs.directory import RunDirectory, to_json, write_text
 from gradcast.runs.memory_errors import enough_memory
 from gradcast.runs.prepared import Display, PreparedRun, RowObserver
 from gradcast.runs.recorder import Recorder
+from gradcast.runs.survivors import train_survivors
 from gradcast.runs.trackers import Tracker
 from gradcast.specs import text as specfile
-from gradcast.specs.compatibility import check
+from gradcast.specs.fit import check
 from gradcast.specs.spec import Row, Spec
 from gradcast.training.grouping import together
 from gradcast.training.loop import Position
@@ -76,7 +79,7 @@ def run(
         try:
             for row in spec.rows:
                 if not directory.finished(row.name):
-                    train(spec, row, directory, shared, trackers, safety, stop)
+                    _train_row(spec, row, directory, shared, trackers, safety, stop)
                 elif display is not None:
                     display.skipped(row.label)
         finally:  # what is finished is reported, whatever happened to the rest
@@ -89,10 +92,21 @@ def run(
     return directory, results
 
 
+def _tell(directory: RunDirectory, row: str, ahead: Mapping[int, HeadStart], trackers: Sequence[Tracker]) -> None:
+    """How each seed's head start went, beside its numbers and to whoever tracks them."""
+    for seed, made in ahead.items():
+        directory.head_start(row, seed, {name: told for name, told in made.told.items() if name not in TIMES})
+        for tracker, name in product(trackers, CURVES):
+            for step, value in made.told.get(name, []):
+                tracker.scalars(row, seed, step, {f"head_start/{name}": value})
+
+
 def _need_checkpoint(directory: RunDirectory, spec: Spec) -> None:
     """Somebody who asks for the rest of a run would be surprised by a whole one."""
     unfinished = [row.name for row in spec.rows if not directory.finished(row.name)]
-    if not any(Attempt.earlier(directory, name, spec.seeds) for name in unfinished):
+    ahead = any(directory.path.glob(f"{UNFINISHED}*"))
+    left = {name: [seed for seed in spec.seeds if seed not in directory.diverged(name)] for name in unfinished}
+    if not ahead and not any(Attempt.earlier(directory, name, left[name]) for name in unfinished):
         raise GradcastError(
             f"there is no unfinished run of this specification in {directory.path}; run it without --resume"
         )
@@ -132,6 +146,23 @@ def _with_own_data(spec: Spec, source: Source | None, images: Pixels | None) -> 
     return spec
 
 
+def _train_row(
+    spec: Spec,
+    row: Row,
+    directory: RunDirectory,
+    shared: PreparedRun,
+    trackers: Sequence[Tracker],
+    safety: Safety,
+    stop: Stop,
+) -> None:
+    """One row; seeds that diverge are written down, and the others trained without them."""
+
+    def of(seeds: list[int]) -> None:
+        train(spec.model_copy(update={"seeds": seeds}), row, directory, shared, trackers, safety, stop)
+
+    train_survivors(directory, row.name, spec.seeds, of, fresh=safety.start == "fresh")
+
+
 def train(
     spec: Spec,
     row: Row,
@@ -146,6 +177,8 @@ def train(
     stream, skips = shared.stream(row.setting), safety.on_nan == "skip"
     attempt = None if safety.start == "fresh" else Attempt.earlier(directory, row.name, spec.seeds)
     with enough_memory(len(spec.seeds)):
+        made = shared.head_starts(row.setting, spec.seeds, Saving(directory.path, safety, stop))
+        ahead = dict(zip(spec.seeds, made, strict=bool(made)))  # nothing where the row has none
         groups = together(row.setting, stream, spec.seeds, place) if attempt is None else attempt.groups
         left = [group for group in groups if attempt is None or not directory.trained(row.name, group)]
         loops = (shared.loop(row.setting, group, skips=skips) for group in left)
@@ -162,6 +195,7 @@ def train(
         )
         if keeper.position is None:
             directory.clear(row.name, loop.seeds)
+            _tell(directory, row.name, {seed: ahead[seed] for seed in group if seed in ahead}, trackers)
         if shared.display is not None and not shown:
             shown.append(shared.display.row(row.label, loop.extent, len(groups), keeper.position))
         for observer in shown:
@@ -187,5 +221,7 @@ def train(
         times = len(spec.seeds) * row.setting.stream.epochs
         images = [times * stream.count(task) for task in range(len(stream.tasks))]
     time_taken = {"started": attempt.started, "seeds_at_once": len(groups[0])} | watch.as_dict(images, batch)
+    if made:
+        time_taken["head_start"] = [{name: own.told.get(name) for name in TIMES} for own in made]
     directory.finish(row.name, facts | {"time": time_taken})
     attempt.finish(folder)

@@ -113,8 +113,7 @@ def contrast(projected: Float[Tensor, "r n d"], who: Int[Tensor, "r n"], tempera
 
 
 def _build(table: ContrastiveSpec, context: Context) -> Contrastive:
-    model = context.model
-    head = Head([model.featured.width, *table.head], context.seeds, "projection", model.theta, lr=context.lr)
+    head = context.head("projection", table.head)
     shown = LabelledViews(_views(table).steps, context.scale) if table.labelled else None
     return Contrastive(head, temperature=table.temperature, weight=table.weight, labelled_views=shown)
 
@@ -130,5 +129,6 @@ ENTRY = signal_entry(
     "one pass of two views of each unlabelled image to the features",
     "features",
     "pairs",
+    "label-free",
     views=_views,
 )

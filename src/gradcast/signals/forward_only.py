@@ -28,4 +28,6 @@ class ForwardOnly(Signal):
         return Gradient(torch.zeros_like(model.theta)), {}
 
 
-ENTRY = signal_entry(ForwardOnlySpec, lambda table, context: ForwardOnly(), "unlabelled pass only", "one forward pass")
+ENTRY = signal_entry(
+    ForwardOnlySpec, lambda table, context: ForwardOnly(), "unlabelled pass only", "one forward pass", "control"
+)

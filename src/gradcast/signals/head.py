@@ -11,17 +11,28 @@ from torch import Tensor
 
 from gradcast.core import Metrics, Unlabelled
 from gradcast.gradients.gradient import Gradient
+from gradcast.gradients.optimizer import Optimizer
+from gradcast.gradients.sgd import LearningRate, Sgd
 from gradcast.randomness import seeded
 from gradcast.replicas.replicas import Replicas, Statistics
 
 
 class Head:
-    """Linear layers with ReLU between them; plain SGD."""
+    """Linear layers with ReLU between them, and their optimizer; plain SGD where none is given."""
 
-    checkpointed: ClassVar[tuple[str, ...]] = ("weights",)
+    checkpointed: ClassVar[tuple[str, ...]] = ("weights", "optimizer")
 
-    def __init__(self, sizes: Sequence[int], seeds: Sequence[int], name: str, like: Tensor, *, lr: float) -> None:
-        self.lr = lr
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        seeds: Sequence[int],
+        name: str,
+        like: Tensor,
+        *,
+        lr: LearningRate,
+        optimizer: Optimizer | None = None,
+    ) -> None:
+        self.lr, self.optimizer = lr, optimizer or Sgd()
         self.weights = [
             stacked_layer(shape, seeds, f"{name} {index}", like) for index, shape in enumerate(pairwise(sizes))
         ]
@@ -52,8 +63,8 @@ class Head:
 
     @torch.no_grad()
     def _step(self, gradients: Sequence[Tensor], used: Bool[Tensor, " r"]) -> None:
-        for weight, gradient in zip(self.weights, gradients, strict=True):
-            weight.sub_(torch.where(used.view(-1, 1, 1), gradient, 0.0), alpha=self.lr)
+        masked = [torch.where(used.view(-1, 1, 1), gradient, 0.0) for gradient in gradients]
+        self.optimizer.step(self.weights, masked, self.lr)
 
     def state(self) -> dict[str, Tensor]:
         """Its weights by name."""

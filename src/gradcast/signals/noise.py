@@ -84,4 +84,4 @@ def _label(table: NoiseSpec) -> str:
     return "random directions" if table.scaled else f"{table.distribution} noise"
 
 
-ENTRY = signal_entry(NoiseSpec, _build, _label, "one unlabelled pass")
+ENTRY = signal_entry(NoiseSpec, _build, _label, "one unlabelled pass", "control")

@@ -14,6 +14,7 @@ from gradcast.signals import (
     python_signal,
     rotation,
     true_labels,
+    vicreg,
 )
 from gradcast.signals.signal_entry import signal_entry
 from gradcast.signals.signal_table import SignalTable
@@ -41,6 +42,7 @@ SIGNALS = Registry(
         contrastive.ENTRY,
         distil.ENTRY,
         rotation.ENTRY,
+        vicreg.ENTRY,
         python_signal.ENTRY,
     ],
 )

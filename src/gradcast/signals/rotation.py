@@ -70,9 +70,17 @@ class Rotation(Signal):
 
 
 def _build(table: RotationSpec, context: Context) -> Rotation:
-    head = Head([context.model.featured.width, 4], context.seeds, "rotation", context.model.theta, lr=context.lr)
+    head = context.head("rotation", [4])
     drawn = [torch_generator(seed, "turns") for seed in context.seeds]
     return Rotation(head, weight=table.weight, generators=drawn)
 
 
-ENTRY = signal_entry(RotationSpec, _build, "rotation", "one unlabelled pass to the features", "features", "square")
+ENTRY = signal_entry(
+    RotationSpec,
+    _build,
+    "rotation",
+    "one unlabelled pass to the features",
+    "features",
+    "square",
+    "label-free",
+)

@@ -25,6 +25,7 @@ from gradcast.signals.signal_table import SignalTable
 from gradcast.specs.context import Context, Plan
 from gradcast.specs.spec import Setting, StreamSpec
 from gradcast.streams import scenarios
+from gradcast.streams.augment import Augmentation
 from gradcast.streams.draws import Draws, Feed, Views
 from gradcast.streams.own_pool import OwnImages
 from gradcast.streams.pool import TRANSFORMS, Pool, named, subset
@@ -127,9 +128,20 @@ def pool(
     return Pool(subset(x, spec.ratio, data_seed), scale, steps, place=place)
 
 
-def loop(setting: Setting, data: TaskData, tests: Tests, pools: Pools, *, skips: bool = False) -> Loop:
-    """Everything one row needs, for all seeds of ``data`` at once; ``skips``: steps that are not finite are undone."""
-    trainer = _trainer(setting, data, skips=skips)
+def loop(
+    setting: Setting,
+    data: TaskData,
+    tests: Tests,
+    pools: Pools,
+    *,
+    skips: bool = False,
+    prepare: Callable[[Replicas], None] | None = None,
+) -> Loop:
+    """Everything one row needs, for all seeds of ``data`` at once; ``skips``: steps that are not finite are undone.
+
+    ``prepare`` may change the model before anything is made of it: a head start.
+    """
+    trainer = _trainer(setting, data, skips=skips, prepare=prepare)
     steps = setting.evaluation.average
     average = Average(trainer.model, steps) if steps > 1 else None
     feeds = _feeds(setting, pools, data.seeds)
@@ -153,7 +165,7 @@ def _schedule(setting: Setting, data: TaskData, trainer: Trainer, average: Avera
             return Constant(data, batch=batch, epochs=setting.stream.epochs, lr=lr)
 
 
-def _trainer(setting: Setting, data: TaskData, *, skips: bool) -> Trainer:
+def _trainer(setting: Setting, data: TaskData, *, skips: bool, prepare: Callable[[Replicas], None] | None) -> Trainer:
     stream, table, place = data.stream, setting.learner, data.place
     entry, columns = _entry(setting), heads(setting, stream)
 
@@ -164,7 +176,7 @@ def _trainer(setting: Setting, data: TaskData, *, skips: bool) -> Trainer:
         context = _context(setting, data, model, make, another, learner)
         return [
             Attached(SIGNALS[own.name].build(own, context), feed, own.name)
-            for own, feed in zip(setting.signals, _feed_numbers(setting), strict=True)
+            for own, feed in zip(setting.signals, feed_numbers(_viewed(setting)), strict=True)
         ]
 
     if entry.trainer is not None:
@@ -176,12 +188,15 @@ def _trainer(setting: Setting, data: TaskData, *, skips: bool) -> Trainer:
         return replicas(make, columns, data.seeds, place, purpose)
 
     model = another("model")
+    if prepare is not None:
+        prepare(model)
     learner: Learner = entry.build(table, _context(setting, data, model, make, another))
     momentum, decay = table.descent
     plain = setting.schedule.name == "constant" and not (momentum or decay)
     sgd = None if plain else Sgd(momentum=momentum, decay=decay)
     step = Step(model, learner, table.lr, attach(model, another, learner), setting.policy, sgd, skips)
-    return StepTrainer(step, learner.task_modules(), restarts=setting.plateau is not None)
+    restarts, repeats = setting.plateau is not None, table.updates_a_batch
+    return StepTrainer(step, learner.task_modules(), restarts=restarts, repeats=repeats)
 
 
 def _context(
@@ -225,21 +240,26 @@ def views(signal: SignalTable) -> Views:
     return found.views(signal) if isinstance(found, SignalEntry) else Views()
 
 
-def _wanted(setting: Setting) -> dict[tuple[int, tuple[object, ...]], Views]:
-    """Pool and augmentations of every feed, and its views: signals that want the same share one."""
-    wanted: dict[tuple[int, tuple[object, ...]], Views] = {}
-    for signal in setting.signals:
-        own = views(signal)
-        key = setting.pool_of(signal), own.steps
-        known = wanted.get(key, own)
-        wanted[key] = Views(max(known.count, own.count), own.steps)
+FeedKey = tuple[int, tuple[Augmentation, ...]]  # number of the pool, and what happens to its images
+
+
+def feeds_wanted(signals: Sequence[tuple[int, Views]]) -> dict[FeedKey, Views]:
+    """Every feed's views, from each signal's pool and views: signals that want the same share one."""
+    wanted: dict[FeedKey, Views] = {}
+    for pool, own in signals:
+        known = wanted.get((pool, own.steps), own)
+        wanted[pool, own.steps] = Views(max(known.count, own.count), own.steps)
     return wanted
 
 
-def _feed_numbers(setting: Setting) -> list[int]:
+def feed_numbers(signals: Sequence[tuple[int, Views]]) -> list[int]:
     """Which feed each signal takes."""
-    keys = list(_wanted(setting))
-    return [keys.index((setting.pool_of(signal), views(signal).steps)) for signal in setting.signals]
+    keys = list(feeds_wanted(signals))
+    return [keys.index((pool, own.steps)) for pool, own in signals]
+
+
+def _viewed(setting: Setting) -> list[tuple[int, Views]]:
+    return [(setting.pool_of(signal.pool), views(signal)) for signal in setting.signals]
 
 
 def _feeds(setting: Setting, pools: Pools, seeds: Sequence[int]) -> list[Feed]:
@@ -247,7 +267,7 @@ def _feeds(setting: Setting, pools: Pools, seeds: Sequence[int]) -> list[Feed]:
         return []
     return [
         Feed(pools[key[0]], seeds, setting.policy.batch, own, number=number)
-        for number, (key, own) in enumerate(_wanted(setting).items())
+        for number, (key, own) in enumerate(feeds_wanted(_viewed(setting)).items())
     ]
 
 

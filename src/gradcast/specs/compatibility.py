@@ -1,34 +1,24 @@
 """What cannot work together, in one place, said before anything is trained.
 
-``RULES`` are contradictions that a specification shows by itself, each with the reason. ``check`` adds what only the
+``RULES`` are contradictions that a specification shows by itself, each with the reason. ``fit`` adds what only the
 images can tell.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import product
 
-import torch
-from torch import nn
-
-from gradcast.errors import GradcastError
 from gradcast.learners.acl.acl_table import AclSpec
-from gradcast.learners.agem import AgemSpec
 from gradcast.learners.dcl import DclSpec
 from gradcast.learners.gem import GemSpec
 from gradcast.learners.hat import HatSpec
 from gradcast.learners.registry import LEARNERS
-from gradcast.networks.featured import Featured
 from gradcast.networks.registry import AlexNetSpec, SlimResNetSpec
-from gradcast.signals.contrastive import ContrastiveSpec
 from gradcast.signals.predicted import PredictedSpec
 from gradcast.signals.pseudo_labels import PseudoLabelsSpec
 from gradcast.signals.registry import SIGNALS
 from gradcast.signals.signal_table import SignalTable
-from gradcast.specs import build
 from gradcast.specs.spec import Setting
 from gradcast.streams.pool_tables import OwnPoolSpec
-from gradcast.streams.stream import Stream
 
 
 @dataclass(frozen=True)
@@ -140,7 +130,7 @@ def _tau_per_sample(setting: Setting) -> str | None:
 
 def _truth(setting: Setting) -> str | None:
     signal = _with(setting, "truth")
-    if signal is None or isinstance(setting.pool[setting.pool_of(signal)], OwnPoolSpec):
+    if signal is None or isinstance(setting.pool[setting.pool_of(signal.pool)], OwnPoolSpec):
         return None
     return (
         f"the signal {signal.name!r} needs images whose labels are known: set pool.name=held-out, or unlabelled with "
@@ -190,6 +180,27 @@ def _own_pool(setting: Setting) -> str | None:
     return None
 
 
+def _head_start(setting: Setting) -> str | None:
+    ahead, names = setting.head_start, [pool.name for pool in setting.pool]
+    if not ahead.steps:
+        return None
+    if _learner_has(setting, "own-network"):
+        return (
+            f"the networks of {setting.learner.name!r} have parts for each task, which a head start cannot know: set "
+            "head_start.steps=0, or choose another learner"
+        )
+    if ahead.pool and ahead.pool not in names:
+        return f"head_start.pool = {ahead.pool!r} is none of the row's pools ({', '.join(names)}); name one of them"
+    if names[setting.pool_of(ahead.pool)] == "unlabelled" and setting.stream.labels == "all":
+        return "the pool 'unlabelled' is images without a label, and all have one: set stream.labels"
+    for own in ahead.signal:
+        if own.pool:
+            return "all signals of a head start have the same pool: set head_start.pool, and leave theirs out"
+        if "pairs" in SIGNALS[own.name].traits and ahead.batch < 2:
+            return f"the signal {own.name!r} compares images: set head_start.batch to 2 or more"
+    return None
+
+
 def _epochs(setting: Setting) -> str | None:
     if setting.schedule.name == "constant" or setting.stream.epochs == 1:
         return None
@@ -213,6 +224,7 @@ RULES = (
     Rule("`distil` compares two passes with statistics of the batch", _frozen),
     Rule("a signal's pool is one of the row's, and `unlabelled` needs `stream.labels`", _own_pool),
     Rule("`steps` and `plateau` say themselves how long a task trains", _epochs),
+    Rule("a head start knows no tasks, and the networks of `acl`, `pnn` and `hat` have parts for each", _head_start),
 )
 
 
@@ -220,61 +232,3 @@ def contradiction(setting: Setting) -> str | None:
     """The first thing in a setting that cannot work, in a sentence."""
     found = (rule.problem(setting) for rule in RULES)
     return next((sentence for sentence in found if sentence is not None), None)
-
-
-def check(setting: Setting, stream: Stream, seeds: Sequence[int] = (0,)) -> None:
-    """Raise where the tables of a row contradict each other, or do not fit the images that these seeds see."""
-    problem = contradiction(setting)
-    if problem is not None:
-        raise GradcastError(problem)
-    for task, seed in product(range(len(stream.tasks)), seeds) if stream.labels is not None else ():
-        stream.labelled(task, seed)  # too few images of a class show here
-    made = build.network(setting, stream)
-    if any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in made.modules()):
-        _check_batches(setting, stream)
-    _check_memory(setting, stream)
-    for signal in setting.signals:
-        traits = SIGNALS[signal.name].traits
-        turning = "square" in traits or (isinstance(signal, ContrastiveSpec) and "rotate" in signal.augment)
-        if turning and stream.shape[1] != stream.shape[2]:
-            raise GradcastError(
-                f"the signal {signal.name!r} turns images, these are not square ({stream.shape[1]} x "
-                f"{stream.shape[2]}); set stream.size, or choose another signal"
-            )
-        if "features" in traits:
-            outputs = build.heads(setting, stream).outputs
-            Featured(made, outputs).check(torch.rand(2, *stream.shape, generator=torch.Generator().manual_seed(0)))
-
-
-def _check_memory(setting: Setting, stream: Stream) -> None:
-    """Memories that are shared equally among classes have room for each; none at all is another matter."""
-    learner, width = setting.learner, stream.width
-    if isinstance(learner, AgemSpec | AclSpec) and 0 < learner.memory < width:
-        none = ", or to 0" if isinstance(learner, AclSpec) else ""
-        raise GradcastError(
-            f"learner.memory = {learner.memory} leaves classes without an image, a task has {width}; "
-            f"set it to {width} or more{none}"
-        )
-
-
-def _check_batches(setting: Setting, stream: Stream) -> None:
-    """BatchNorm cannot normalise a single image."""
-    batch, policy, learner = setting.stream.batch, setting.policy, setting.learner
-    held = 0.0 if setting.plateau is None else setting.plateau.validation
-    counts = [count - int(held * count) for count in map(stream.count, range(len(stream.tasks)))]
-    short = min(min(count % batch or batch, count) for count in counts)
-    passes = {"stream.batch": batch if setting.schedule.name == "steps" else short}
-    if setting.signals and policy.p > 0 and policy.batchnorm != "frozen":
-        passes["policy.batch"] = policy.batch * min(build.views(signal).count for signal in setting.signals)
-    if isinstance(learner, GemSpec | DclSpec | AgemSpec) and learner.batchnorm != "frozen":
-        passes["learner.memory"] = learner.memory
-    if isinstance(learner, AgemSpec) and learner.batchnorm != "frozen":
-        passes["learner.reference"] = learner.reference
-    if isinstance(learner, AclSpec) and learner.memory > 0:
-        passes["learner.memory"] = learner.memory
-    for key, smallest in passes.items():
-        if smallest < 2:
-            raise GradcastError(
-                f"{key} leads to a pass of a single image, which BatchNorm cannot normalise; "
-                "change it, or set model.name=mlp and model.norm=none"
-            )

@@ -7,8 +7,11 @@ from torch import nn
 
 from gradcast.core import Learner
 from gradcast.devices import Place
+from gradcast.gradients.optimizer import Optimizer
+from gradcast.gradients.sgd import LearningRate, Sgd
 from gradcast.replicas.heads import Heads
 from gradcast.replicas.replicas import Replicas
+from gradcast.signals.head import Head
 from gradcast.signals.policy import Policy
 from gradcast.signals.pseudo import Attached
 from gradcast.streams.scale import Scale
@@ -25,8 +28,8 @@ class Context:
     tasks: int
     classes: int  # a task
     batch: int  # labelled images a step
-    lr: float  # the learner's learning rate
-    data: TaskData
+    lr: LearningRate  # the learner's
+    data: TaskData | None  # None before the stream
     scale: Scale  # what the network sees of a labelled image
     model: Replicas
     network: Callable[[], nn.Module]  # a new network like the model's, out of torch's random numbers
@@ -34,6 +37,12 @@ class Context:
     epoch: Callable[[int], int]  # batches of one pass through a task
     schedule: ScheduleSpec
     learner: Learner | None = None  # for signals: the row's
+    optimizer: Callable[[], Optimizer] = Sgd  # for weights that a signal trains beside the model's
+
+    def head(self, name: str, sizes: Sequence[int]) -> Head:
+        """A small network on top of the model's features, for a signal; its layers give so many numbers each."""
+        widths = [self.model.featured.width, *sizes]
+        return Head(widths, self.seeds, name, self.model.theta, lr=self.lr, optimizer=self.optimizer())
 
     def modules(self, *, shared: str, purpose: str) -> TaskModules:
         """Modules of each task: all weights but those whose names begin with ``shared``."""

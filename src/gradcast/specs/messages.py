@@ -20,7 +20,9 @@ def _first(error: ValidationError) -> ErrorDetails:
 
 def _explain(error: ErrorDetails) -> str:
     """One sentence for one validation error."""
-    location = [str(part) for part in error["loc"]]
+    location, owner = [str(part) for part in error["loc"]], ""
+    if location[:2] == ["head_start", "signal"] and len(location) > 2:
+        owner, location = "head_start.", location[1:]  # the table of a signal within a table
     if len(location) > 1 and location[0] in SEVERAL and location[1].isdigit():
         location.pop(1)
     chosen = (
@@ -28,12 +30,12 @@ def _explain(error: ErrorDetails) -> str:
         if len(location) > 1 and location[0] in CHOICES and location[1] in CHOICES[location[0]]
         else None
     )
-    key = ".".join(location[:2])
+    key = owner + ".".join(location[:2])
     match error["type"]:
         case "extra_forbidden":
             known = fields(location[0], chosen)
             where = f" ({location[0]} {chosen!r})" if chosen else ""
-            return f"unknown key {key!r}{where}{nearest(location[-1], known, prefix=location[0] + '.')}"
+            return f"unknown key {key!r}{where}{nearest(location[-1], known, prefix=f'{owner}{location[0]}.')}"
         case "union_tag_invalid":
             name = str(error["input"].get("name"))
             return f"{key}.name = {name!r} is unknown{nearest(name, CHOICES[location[0]])}"

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, mo
 from gradcast.data.images import Colour
 from gradcast.data.registry import SOURCES
 from gradcast.devices import Arithmetic
+from gradcast.head_start.head_start_table import HeadStartSpec
 from gradcast.learners.gem import GemSpec
 from gradcast.learners.registry import LEARNERS, LearnerSpec
 from gradcast.networks.registry import NETWORKS, MlpSpec, ModelSpec
@@ -112,7 +113,8 @@ class Setting(Table):
     pool: Annotated[list[PoolSpec], *OneOrMore] = [PatchesSpec()]
     evaluation: EvaluationSpec = EvaluationSpec()
     schedule: ScheduleSpec = ConstantSpec()
-    omitted_defaults: ClassVar[tuple[str, ...]] = ("schedule",)
+    head_start: HeadStartSpec = HeadStartSpec()
+    omitted_defaults: ClassVar[tuple[str, ...]] = ("schedule", "head_start")
 
     @property
     def signals(self) -> list[SignalSpec]:
@@ -135,17 +137,34 @@ class Setting(Table):
         """The schedule, where validation decides how long a task trains."""
         return self.schedule if isinstance(self.schedule, PlateauSpec) else None
 
-    def pool_of(self, signal: SignalSpec) -> int:
-        """Which of the row's pools a signal takes."""
+    def pool_of(self, name: str) -> int:
+        """The number of the row's pool of this name; empty: the first."""
         names: list[str] = [pool.name for pool in self.pool]
-        return names.index(signal.pool) if signal.pool else 0
+        return names.index(name) if name else 0
+
+    @property
+    def uses_signals(self) -> bool:
+        """Whether unlabelled images pass during the stream."""
+        return bool(self.signals) and self.policy.p > 0
 
 
 def describe(setting: Setting) -> str:
     """A label for a setting: learner, signals, and what is evaluated where that is not the weights themselves."""
     averaged = "averaged weights" if setting.evaluation.average > 1 else ""
     signals = [SIGNALS[signal.name].describe(signal) for signal in setting.signals]
-    return " + ".join(filter(None, (LEARNERS[setting.learner.name].describe(setting.learner), *signals, averaged)))
+    spec = setting.head_start
+    ahead = f"head start on {spec.pool or setting.pool[0].name}" if spec.steps else ""
+    learner = LEARNERS[setting.learner.name].describe(setting.learner)
+    return " + ".join(filter(None, (learner, *signals, averaged, ahead)))
+
+
+def _names(raw: Any) -> Any:
+    return [raw] if isinstance(raw, str) else raw
+
+
+# A row is a control of the rows named, of those that differ by signal or pool alone (true), of none (false); by nature.
+Control = bool | list[str] | None
+ControlKey = Annotated[Control, BeforeValidator(_names)]
 
 
 class Row(Table):
@@ -154,6 +173,8 @@ class Row(Table):
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=LONGEST_NAME)]
     label: Words
     setting: Setting
+    control: ControlKey = None
+    omitted_defaults: ClassVar[tuple[str, ...]] = ("control",)
 
 
 class Spec(Table):
@@ -171,6 +192,11 @@ class Spec(Table):
             most, times = Counter(values).most_common(1)[0]
             if times > 1:
                 raise ValueError(f"{what} {most!r} appears {times} times; each may appear once")
+        for row in self.rows:
+            for name in row.control if isinstance(row.control, list) else ():
+                others = [other.name for other in self.rows if other is not row]
+                if name not in others:
+                    raise ValueError(f"row {row.name!r}: control = {name!r} is no other row{nearest(name, others)}")
         if len({row.setting.one_task is None for row in self.rows}) > 1:
             raise ValueError(
                 "some rows learn one task by schedule.name = 'steps' and others do not: their measures differ; "

@@ -14,12 +14,13 @@ from gradcast.errors import GradcastError
 from gradcast.specs.compatibility import contradiction
 from gradcast.specs.messages import explain, fields
 from gradcast.specs.spec import CHOICES, LONGEST_NAME, SEVERAL, Row, Setting, Spec, describe
-from gradcast.specs.table import nearest
+from gradcast.specs.table import Table, nearest
 
 Raw = dict[str, Any]
 DEFAULT_NAMES = {"model": "mlp", "learner": "gem", "signal": "none", "pool": "patches"}
 HEADER = [key for key in Spec.model_fields if key != "rows"]
 TABLES = list(Setting.model_fields)
+ROW_KEYS = [key for key in Row.model_fields if key != "setting"]
 PLACES = (("stream", "path"), ("pool", "path"), ("model", "weights"))  # keys that name files or folders
 
 
@@ -108,6 +109,7 @@ def dump(spec: Spec) -> str:
             lines += ["", heading, *(f"{key} = {_value(value)}" for key, value in own.items())]
     for row in spec.rows:
         lines += ["", "[[row]]", f"name = {_value(row.name)}", f"label = {_value(row.label)}"]
+        lines += [] if row.control is None else [f"control = {_value(row.control)}"]
         for table, content in row.setting.model_dump().items():
             lines += _differences(table, content, first, row.setting)
     return "\n".join(lines) + "\n"
@@ -139,15 +141,16 @@ def override(spec: Spec, change: Raw) -> Spec:
 
 def _row(raw: Raw, index: int, common: Raw) -> Row:
     for key in raw:
-        if key not in ("name", "label", *TABLES):
-            raise GradcastError(f"unknown key 'row.{key}'{nearest(key, ['name', 'label', *TABLES])}")
+        if key not in (*ROW_KEYS, *TABLES):
+            raise GradcastError(f"unknown key 'row.{key}'{nearest(key, [*ROW_KEYS, *TABLES])}")
     name = raw.get("name", f"row-{index}")
     try:
         setting = Setting.model_validate(_merge(common, _tables(raw)))
         problem = contradiction(setting)
         if problem is not None:
             raise GradcastError(f"row {name!r}: {problem}" if len(raw) > 1 or index else problem)
-        return Row(name=name, label=raw.get("label", describe(setting)), setting=setting)
+        label = raw.get("label", describe(setting))
+        return Row(name=name, label=label, setting=setting, control=raw.get("control"))
     except ValidationError as error:
         raise GradcastError(f"row {name!r}: {explain(error)}") from None
 
@@ -260,6 +263,8 @@ def _read(path: Path) -> str:
 
 
 def _value(value: object) -> str:
+    if isinstance(value, Table):  # within a table
+        value = value.model_dump()
     if isinstance(value, list):
         return "[" + ", ".join(map(_value, value)) + "]"
     if isinstance(value, dict):

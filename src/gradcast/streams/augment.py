@@ -60,6 +60,11 @@ def padded_crop(x: Pictures, u: Uniforms, *, padding: int) -> Pictures:
     return crop(pad(x, [padding] * 4), u, height=x.shape[-2], width=x.shape[-1])
 
 
+def shift(x: Pictures, u: Uniforms) -> Pictures:
+    """The same by up to an eighth of the image's side, at least one pixel: for images of any size."""
+    return padded_crop(x, u, padding=max(1, min(x.shape[-2:]) // 8))
+
+
 def resize(x: Pictures, height: int, width: int) -> Float[Tensor, "n c h2 w2"]:
     """Bilinear, smoothed where images shrink, as Pillow does."""
     return interpolate(x, (height, width), mode="bilinear", antialias=True).clamp(0, 1)
@@ -72,6 +77,17 @@ def jitter(x: Pictures, u: Uniforms, *, brightness: float, contrast: float, satu
     x = (x * light).clamp(0, 1)
     x = _blend(x, grey(x).mean((1, 2, 3), keepdim=True), spread)
     return _blend(x, grey(x), colour)
+
+
+def some_jitter(x: Pictures, u: Uniforms, *, probability: float, strength: float) -> Pictures:
+    """Brightness, contrast and saturation, of so many of the images only."""
+    changed = jitter(x, u[:, 1:], brightness=strength, contrast=strength, saturation=strength)
+    return torch.where((u[:, 0] < probability).view(-1, 1, 1, 1), changed, x)
+
+
+def some_grey(x: Pictures, u: Uniforms, *, probability: float) -> Pictures:
+    """Without colour, in as many channels, of so many of the images only."""
+    return torch.where((u[:, 0] < probability).view(-1, 1, 1, 1), grey(x).expand_as(x), x)
 
 
 def grey(x: Pictures) -> Float[Tensor, "n 1 h w"]:
@@ -99,13 +115,16 @@ def _blend(x: Tensor, other: Tensor, factor: Tensor) -> Tensor:
 
 
 # What a specification may name for labelled images, pools and views.
-AugmentationName = Literal["crop", "flip", "rotate", "jitter", "resized-crop"]
+AugmentationName = Literal["crop", "shift", "flip", "rotate", "jitter", "resized-crop", "colour-jitter", "greyscale"]
 AUGMENTATIONS: dict[AugmentationName, Augmentation] = {
     "crop": Augmentation("crop", partial(padded_crop, padding=4), 2),
+    "shift": Augmentation("shift", shift, 2),
     "flip": Augmentation("flip", flip, 1),
     "rotate": Augmentation("rotate", rotate, 1),
     "jitter": Augmentation("jitter", partial(jitter, brightness=0.4, contrast=0.4, saturation=0.4), 3),
     "resized-crop": Augmentation("resized-crop", resized_crop, 4),
+    "colour-jitter": Augmentation("colour-jitter", partial(some_jitter, probability=0.8, strength=0.4), 4),
+    "greyscale": Augmentation("greyscale", partial(some_grey, probability=0.2), 1),
 }
 
 

@@ -40,6 +40,8 @@ class FiniteCheck:
             own = f"seed {seed}" if task is None else f"task {task}, seed {seed}"
             where = f"loss or weights are not finite at step {step} ({own})"
             if not skips or (len(self.waiting) >= HOPELESS and spoiled.all(0).any()):
-                raise Diverged(f"{where}: training diverged; {self.remedy}")
+                lost = (spoiled.all(0) if skips else spoiled.any(0)).tolist()
+                seeds = [seed for seed, own in zip(self.seeds, lost, strict=True) if own]
+                raise Diverged(f"{where}: training diverged; {self.remedy}", seeds)
             warnings.warn(f"{where}: {len(bad)} of the latest {spoiled.numel()} steps were undone", stacklevel=3)
         self.waiting.clear()

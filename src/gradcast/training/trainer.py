@@ -1,7 +1,7 @@
 """What a schedule trains: a step with everything around it that belongs to a task."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol, runtime_checkable
 
 import torch
@@ -124,15 +124,17 @@ class Trainer(Protocol):
 
 
 class StepTrainer:
-    """One update a batch. Every task goes on from the weights of the one before.
+    """One update a batch, or ``repeats``. Every task goes on from the weights of the one before.
 
     ``modules`` where some of the weights belong to one task alone.
     """
 
     checkpointed: ClassVar[tuple[str, ...]] = ("update", "start", "modules")
 
-    def __init__(self, update: Step, modules: TaskModules | None = None, *, restarts: bool = False) -> None:
-        self.update, self.modules, self.restarts = update, modules, restarts
+    def __init__(
+        self, update: Step, modules: TaskModules | None = None, *, restarts: bool = False, repeats: int = 1
+    ) -> None:
+        self.update, self.modules, self.restarts, self.repeats = update, modules, restarts, repeats
         self.advance = fastest(update)
         self.start = Snapshot()  # what the task began with, where a schedule may go back there
 
@@ -169,8 +171,17 @@ class StepTrainer:
         self.update.learner.task_begins(self.model, images)
 
     def step(self, batch: Batch, draw: Draw, turn: Turn) -> Metrics:
-        """One update."""
-        self.update.at(None if turn.numbered else turn.name(), turn.lr, turn.ramp)
+        """The updates; what is told is of the last one, and of all whether they were finite."""
+        metrics = self._update(batch, draw, turn, 0)
+        again = replace(batch, repeated=batch.y.shape[1])  # a memory has these images already
+        for number in range(1, self.repeats):
+            finite = metrics["finite"]
+            metrics = self._update(again, draw, turn, number)
+            metrics["finite"] = (metrics["finite"] != 0) & (finite != 0)
+        return metrics
+
+    def _update(self, batch: Batch, draw: Draw, turn: Turn, number: int) -> Metrics:
+        self.update.at(None if turn.numbered else turn.name(number), turn.lr, turn.ramp)
         return self.advance(batch, draw() if self.update.signals else ())
 
     @torch.no_grad()

@@ -53,3 +53,20 @@ def test_time_goes_on(tmp_path: Path) -> None:
     made.group_done(tmp_path, watch)
     assert made.task_seconds is not None
     assert len(made.task_seconds) == 2
+
+
+def test_a_group_that_loses_a_seed_starts_over_and_those_done_stay(tmp_path: Path) -> None:
+    directory = RunDirectory(tmp_path)
+    Attempt.begin(directory, ROW, [[1, 2], [3, 4], [5]])
+    for seed in (1, 2):
+        (directory.seed(ROW, seed) / "weights.safetensors").touch()
+    (tmp_path / ROW / "checkpoint-4.safetensors").touch()
+    Attempt.without(directory, ROW, [1, 2, 3, 4, 5], [3, 5])
+    assert file.files(tmp_path / ROW) == []
+    found = Attempt.earlier(directory, ROW, [1, 2, 4])
+    assert found is not None
+    assert found.groups == [[1, 2], [4]]
+    for seed in (1, 2):
+        (directory.seed(ROW, seed) / "weights.safetensors").unlink()
+    Attempt.without(directory, ROW, [1, 2, 4], [4])  # nothing is done: nothing is left
+    assert not (tmp_path / ROW / NAME).exists()

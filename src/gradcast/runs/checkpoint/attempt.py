@@ -49,6 +49,18 @@ class Attempt:
         begun = file.files(path.parent) or any(directory.trained(row, group) for group in found.groups)
         return found if begun else None
 
+    @classmethod
+    def without(cls, directory: RunDirectory, row: str, seeds: Sequence[int], lost: Sequence[int]) -> None:
+        """What is left when some of the seeds are: groups that are done stay, checkpoints with the lost seeds go."""
+        folder, found = directory.path / row, cls.earlier(directory, row, seeds)
+        file.remove(folder)
+        if found is None:
+            (folder / NAME).unlink(missing_ok=True)
+            return
+        left = [[seed for seed in group if seed not in lost] for group in found.groups]
+        found.groups = [group for group in left if group]
+        found._write(folder)
+
     def watch(self) -> Stopwatch:
         """A stopwatch that shows what the groups done so far took."""
         made = Stopwatch()

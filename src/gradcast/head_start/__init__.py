@@ -1,0 +1,1 @@
+"""Signals alone, on the pool alone, before the first task."""

@@ -1,0 +1,142 @@
+"""Makes the head starts that nobody has made yet, as many seeds at once as memory holds, and gives them all."""
+
+import hashlib
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+
+from gradcast.devices import free_memory
+from gradcast.head_start.course import Course, features
+from gradcast.head_start.pretraining import Pretraining
+from gradcast.head_start.probe import Probe
+from gradcast.head_start.store import HeadStart, Store
+from gradcast.runs import environment
+from gradcast.runs.checkpoint.keeper import Checkpoints, Safety
+from gradcast.runs.checkpoint.stop import Stop
+from gradcast.signals.registry import SIGNALS
+from gradcast.specs import build
+from gradcast.training.grouping import SHARE, activation_numbers
+from gradcast.training.loop import Extent, Observer, Position
+
+UNFINISHED = ".head-start-"  # how folders of unfinished ones begin
+SHARED = 0  # the seed of a head start that all seeds share
+
+
+@runtime_checkable
+class Shown(Observer, Protocol):
+    """Shows a group of seeds."""
+
+    def begin(self, group: int, position: Position) -> None:
+        """It begins, or goes on from there."""
+        ...
+
+
+Show = Callable[[str, Extent, int, Position | None], Shown]
+
+
+@dataclass(frozen=True)
+class Saving:
+    """Where unfinished head starts are kept, how often, and who may ask to stop."""
+
+    folder: Path
+    safety: Safety
+    stop: Stop
+
+
+def head_starts(
+    course: Course,
+    seeds: Sequence[int],
+    store: Store,
+    *,
+    probe: Callable[[Sequence[int]], Probe | None],
+    show: Show | None = None,
+    saving: Saving | None = None,
+) -> list[HeadStart]:
+    """One a seed, or the same for all."""
+    wanted = [SHARED] if course.spec.shared else list(seeds)
+    keys = dict(zip(wanted, course.keys(wanted), strict=True))
+    found = {seed: store.find(key) for seed, key in keys.items()}
+    missing = [seed for seed in wanted if found[seed] is None]
+    folder = None if saving is None else saving.folder / f"{UNFINISHED}{_digest(list(keys.values()))}"
+    groups, shown = _groups(course, missing), list[Shown]()
+    for index, group in enumerate(groups):
+        made = course.prepare(group, probe(group))
+        keeper = None if saving is None or folder is None else _keeper(made, folder, saving, course)
+        position = None if keeper is None else keeper.position
+        if show is not None and not shown:
+            shown.append(show(_label(course, len(missing)), made.extent, len(groups), position))
+        for observer in shown:
+            observer.begin(index, position or Position())
+        try:
+            made.run(shown, keeper)
+        finally:
+            if keeper is not None:
+                keeper.close()
+        for replica, seed in enumerate(group):
+            weights = {name: rows[replica].clone() for name, rows in features(made.step.model).items()}
+            store.keep(keys[seed], weights, made.told(replica) | {"key": keys[seed], "seed": seed})
+            found[seed] = store.find(keys[seed])
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)
+    whole = {seed: made for seed, made in found.items() if made is not None}
+    return [whole[SHARED if course.spec.shared else seed] for seed in seeds]
+
+
+def stacked(made: Sequence[HeadStart]) -> dict[str, Tensor]:
+    """Their weights, one row a replica."""
+    return {name: torch.stack([each.weights[name] for each in made]) for name in made[0].weights}
+
+
+class _NoLog:
+    """A head start's numbers are in its checkpoint."""
+
+    files: list[Path] = []  # noqa: RUF012 -- never changed
+
+
+def _keeper(made: Pretraining, folder: Path, saving: Saving, course: Course) -> Checkpoints:
+    folder.mkdir(parents=True, exist_ok=True)
+    device = course.place.device
+    return Checkpoints(
+        folder,
+        saving.safety,
+        saving.stop,
+        seeds=made.seeds,
+        parts={"head start": made},
+        log=_NoLog(),
+        facts=environment.describe(device),
+        device=device,
+    )
+
+
+def _digest(keys: list[str]) -> str:
+    return hashlib.blake2b(repr(keys).encode(), digest_size=4).hexdigest()
+
+
+def _label(course: Course, seeds: int) -> str:
+    names = " + ".join(SIGNALS[own.name].describe(own) for own in course.spec.signal)
+    return f"head start ({names}), {seeds} seed{'s' if seeds > 1 else ''}"
+
+
+def _groups(course: Course, seeds: Sequence[int]) -> list[list[int]]:
+    """Seeds in groups of nearly equal size, each of which fits into memory at once."""
+    if not seeds:
+        return []
+    most = max(1, int(SHARE * free_memory(course.place.device)) // replica_bytes(course))
+    count = -(-len(seeds) // most)
+    return [list(seeds[len(seeds) * i // count : len(seeds) * (i + 1) // count]) for i in range(count)]
+
+
+def replica_bytes(course: Course) -> int:
+    """What one seed takes: activations of all views, similarities of all pairs, weights and what is kept of them."""
+    network, spec, place = course.network(), course.spec, course.place
+    wide, inner = torch.finfo(place.dtype).bits // 8, torch.finfo(place.inner or place.dtype).bits // 8
+    views = sum(build.views(own).count for own in spec.signal)
+    numbers = activation_numbers(network, course.shape, patches=place.device.type == "cuda")
+    weights = sum(parameter.numel() for parameter in network.parameters())
+    pairs = max((build.views(own).count * spec.batch) ** 2 for own in spec.signal)
+    return 5 * views * spec.batch * numbers * inner // 4 + 8 * pairs * wide + 10 * weights * wide

@@ -1,0 +1,93 @@
+"""The signal *vicreg*: two views of an image look alike, and no number that describes them dies or repeats another.
+
+Variance, invariance and covariance: no image is told apart from others, so batches may be small.
+"""
+
+from typing import ClassVar, Literal
+
+from jaxtyping import Float
+from torch import Tensor
+
+from gradcast.core import Metrics, Signal, Unlabelled
+from gradcast.gradients.gradient import Gradient
+from gradcast.replicas.replicas import Replicas, Statistics
+from gradcast.signals.head import Head
+from gradcast.signals.signal_entry import signal_entry
+from gradcast.signals.signal_table import SignalTable
+from gradcast.specs.context import Context
+from gradcast.specs.table import Positive, Weight
+from gradcast.streams.augment import AUGMENTATIONS, AugmentationName
+from gradcast.streams.draws import Views
+
+EPS = 1e-4  # under the root of a variance
+
+
+class VicregSpec(SignalTable):
+    """Two views of an image look alike, and all numbers that describe them say something of their own."""
+
+    name: Literal["vicreg"]
+    weight: Weight = 0.3
+    variance: Weight = 1.0  # of the term that keeps deviations at one or more; likeness has weight 1
+    covariance: Weight = 0.04  # of the term that keeps numbers uncorrelated
+    head: list[Positive] = [256, 256]  # widths of the projection head
+    augment: list[AugmentationName] = ["resized-crop", "flip", "colour-jitter", "greyscale"]  # what makes a view
+
+
+class Vicreg(Signal):
+    """Gradient of ``weight`` times the three terms."""
+
+    checkpointed: ClassVar[tuple[str, ...]] = ("head",)
+
+    def __init__(self, head: Head, *, weight: float, variance: float, covariance: float) -> None:
+        self.head, self.weight, self.variance, self.covariance = head, weight, variance, covariance
+
+    def state(self) -> dict[str, Tensor]:
+        """The projection head."""
+        return self.head.state()
+
+    def gradient(
+        self, model: Replicas, unlabelled: Unlabelled, task: int, *, statistics: Statistics = "separate"
+    ) -> tuple[Gradient, Metrics]:
+        """All views of a replica pass together."""
+
+        def loss(projected: Tensor) -> Tensor:
+            one, other = projected.chunk(2, dim=1)
+            return terms(one, other, variance=self.variance, covariance=self.covariance)
+
+        return self.head.descend(model, unlabelled, loss, weight=self.weight, statistics=statistics)
+
+
+def terms(
+    one: Float[Tensor, "r n d"], other: Float[Tensor, "r n d"], *, variance: float, covariance: float
+) -> Float[Tensor, " r"]:
+    """Mean squared difference of the views, and both penalties of each view's numbers."""
+    total = (one - other).square().mean((1, 2))
+    for view in (one, other):
+        centred = view - view.mean(1, keepdim=True)
+        products = centred.mT @ centred / (view.shape[1] - 1)
+        squares = products.diagonal(dim1=-2, dim2=-1)
+        short = (1 - (squares + EPS).sqrt()).relu().mean(-1) / 2
+        shared = (products.square().sum((1, 2)) - squares.square().sum(-1)) / view.shape[2]
+        total = total + variance * short + covariance * shared
+    return total
+
+
+def _build(table: VicregSpec, context: Context) -> Vicreg:
+    head = context.head("projection", table.head)
+    return Vicreg(head, weight=table.weight, variance=table.variance, covariance=table.covariance)
+
+
+def _views(table: VicregSpec) -> Views:
+    return Views(2, tuple(AUGMENTATIONS[name] for name in table.augment))
+
+
+ENTRY = signal_entry(
+    VicregSpec,
+    _build,
+    "VICReg",
+    "one pass of two views of each unlabelled image to the features",
+    "features",
+    "pairs",
+    "label-free",
+    views=_views,
+)

@@ -1,0 +1,80 @@
+"""Whether a setting fits the images of its stream, said before anything is trained."""
+
+from collections.abc import Sequence
+from itertools import product
+
+import torch
+from torch import nn
+
+from gradcast.errors import GradcastError
+from gradcast.learners.acl.acl_table import AclSpec
+from gradcast.learners.agem import AgemSpec
+from gradcast.learners.dcl import DclSpec
+from gradcast.learners.gem import GemSpec
+from gradcast.networks.featured import Featured
+from gradcast.signals.registry import SIGNALS
+from gradcast.specs import build
+from gradcast.specs.compatibility import contradiction
+from gradcast.specs.spec import Setting
+from gradcast.streams.stream import Stream
+
+
+def check(setting: Setting, stream: Stream, seeds: Sequence[int] = (0,)) -> None:
+    """Raise where the tables of a row contradict each other, or do not fit the images that these seeds see."""
+    problem = contradiction(setting)
+    if problem is not None:
+        raise GradcastError(problem)
+    for task, seed in product(range(len(stream.tasks)), seeds) if stream.labels is not None else ():
+        stream.labelled(task, seed)  # too few images of a class show here
+    made = build.network(setting, stream)
+    if any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in made.modules()):
+        _check_batches(setting, stream)
+    _check_memory(setting, stream)
+    for signal in [*setting.signals, *(setting.head_start.signal if setting.head_start.steps else ())]:
+        traits = SIGNALS[signal.name].traits
+        turning = "square" in traits or "rotate" in getattr(signal, "augment", ())
+        if turning and stream.shape[1] != stream.shape[2]:
+            raise GradcastError(
+                f"the signal {signal.name!r} turns images, these are not square ({stream.shape[1]} x "
+                f"{stream.shape[2]}); set stream.size, or choose another signal"
+            )
+        if "features" in traits:
+            outputs = build.heads(setting, stream).outputs
+            Featured(made, outputs).check(torch.rand(2, *stream.shape, generator=torch.Generator().manual_seed(0)))
+
+
+def _check_memory(setting: Setting, stream: Stream) -> None:
+    """Memories that are shared equally among classes have room for each; none at all is another matter."""
+    learner, width = setting.learner, stream.width
+    if isinstance(learner, AgemSpec | AclSpec) and 0 < learner.memory < width:
+        none = ", or to 0" if isinstance(learner, AclSpec) else ""
+        raise GradcastError(
+            f"learner.memory = {learner.memory} leaves classes without an image, a task has {width}; "
+            f"set it to {width} or more{none}"
+        )
+
+
+def _check_batches(setting: Setting, stream: Stream) -> None:
+    """BatchNorm cannot normalise a single image."""
+    batch, policy, learner = setting.stream.batch, setting.policy, setting.learner
+    held = 0.0 if setting.plateau is None else setting.plateau.validation
+    counts = [count - int(held * count) for count in map(stream.count, range(len(stream.tasks)))]
+    short = min(min(count % batch or batch, count) for count in counts)
+    passes = {"stream.batch": batch if setting.schedule.name == "steps" else short}
+    if setting.signals and policy.p > 0 and policy.batchnorm != "frozen":
+        passes["policy.batch"] = policy.batch * min(build.views(signal).count for signal in setting.signals)
+    if isinstance(learner, GemSpec | DclSpec | AgemSpec) and learner.batchnorm != "frozen":
+        passes["learner.memory"] = learner.memory
+    if isinstance(learner, AgemSpec) and learner.batchnorm != "frozen":
+        passes["learner.reference"] = learner.reference
+    if isinstance(learner, AclSpec) and learner.memory > 0:
+        passes["learner.memory"] = learner.memory
+    if setting.head_start.steps:
+        views = min(build.views(signal).count for signal in setting.head_start.signal)
+        passes["head_start.batch"] = setting.head_start.batch * views
+    for key, smallest in passes.items():
+        if smallest < 2:
+            raise GradcastError(
+                f"{key} leads to a pass of a single image, which BatchNorm cannot normalise; "
+                "change it, or set model.name=mlp and model.norm=none"
+            )

@@ -1,0 +1,54 @@
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gradcast.errors import GradcastError
+from gradcast.reproduce.render import read_saved, render
+
+RESULTS = Path(__file__).parents[2] / "docs" / "results"
+TABLES = sorted(page.stem for page in RESULTS.glob("*.md"))
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_documentation_has_the_verdicts_of_the_rule(name: str) -> None:
+    page = (RESULTS / f"{name}.md").read_text(encoding="utf-8")
+    assert read_saved(RESULTS / f"{name}.json").markdown() == page  # else: python tools/render_results.py
+
+
+def test_a_page_is_written_beside_its_file_and_changes_nothing_else(tmp_path: Path) -> None:
+    file = tmp_path / "E1.json"
+    shutil.copy(RESULTS / "E1.json", file)
+    before = file.read_bytes()
+    assert render(file).read_text() == (RESULTS / "E1.md").read_text()
+    assert file.read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["E1.json", "E1.md"]
+
+
+def test_rows_without_their_seeds_keep_their_means_and_have_no_verdict() -> None:
+    """Files of earlier versions; this one has five seeds, whose interval was (-1.8, 1.7)."""
+    lines = {line.item.name: line for line in read_saved(RESULTS / "E4.json").lines}
+    own = lines["acl-predicted"]
+    assert own.trained is None
+    assert own.ours["acc"].mean == pytest.approx(67.81)
+    assert own.paired is not None
+    assert own.paired.verdict == "open: 5 seeds, a verdict needs 10 (mean -0.044 points, t interval -1.8 to +1.7)"
+
+
+def test_five_seeds_have_no_verdict_and_ten_may() -> None:
+    five, ten = (read_saved(RESULTS / f"{name}.json").lines for name in ("E3", "E2"))
+    assert {line.paired.kind for line in five if line.paired} == {"open", "control"}
+    kinds = {line.item.name: line.paired.kind for line in ten if line.paired}
+    assert kinds["gem-p-pl"] == "costs"
+    assert kinds["gem-predicted"] == "no effect"
+    assert kinds["gem-random"] == kinds["dcl-random"] == "control"
+    assert {line.paired.family for line in ten if line.paired} == {10}  # twelve rows, two of them controls
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"rows": 3}', json.dumps({"rows": [{"name": "gem"}]})])
+def test_another_file_is_refused(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "x.json"
+    file.write_text(content)
+    with pytest.raises(GradcastError, match=r"x\.json cannot be read \(.*\); give the result\.json of a table"):
+        render(file)

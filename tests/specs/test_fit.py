@@ -1,0 +1,129 @@
+import numpy as np
+import pytest
+from torch import Tensor, nn
+
+from gradcast.data.images import Images, Source
+from gradcast.errors import GradcastError
+from gradcast.networks import MLP
+from gradcast.specs import build
+from gradcast.specs.fit import check
+from gradcast.specs.spec import Setting
+from gradcast.specs.text import load
+from gradcast.streams.stream import Stream
+from tests.specs.test_build import SHELF
+
+
+def setting(*changes: str) -> Setting:
+    return (
+        load("digits", ["stream.samples=40", "stream.scenario=permuted", "model.norm=batch", *changes]).rows[1].setting
+    )
+
+
+def stream(found: Setting, shape: tuple[int, int] = (8, 8)) -> Stream:
+    images = Images(np.zeros((600, 1, *shape), dtype=np.uint8), np.arange(600) % 10)
+    return build.stream(found.stream, SHELF, Source("blank", images, images, tuple("0123456789")))
+
+
+GOOD = [
+    [],
+    ["signal.name=none", "policy.batch=1"],
+    ["policy.p=0.0", "policy.batch=1"],
+    ["policy.batchnorm=frozen", "policy.batch=1"],
+    ["learner.name=er", "learner.memory=1"],
+    ["learner.memory=1", "learner.batchnorm=frozen"],
+    ["learner.name=a-gem", "learner.memory=10", "learner.reference=2"],
+    ["learner.name=a-gem", "learner.reference=1", "learner.batchnorm=frozen"],
+    ["model.norm=none", "policy.batch=1"],
+    ["signal.name=rotation"],
+    ["signal.name=contrastive"],
+]
+
+
+@pytest.mark.parametrize("changes", GOOD, ids=str)
+def test_what_fits_passes(changes: list[str]) -> None:
+    found = setting(*changes)
+    check(found, stream(found))
+    assert found.stream.samples == 40
+
+
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        ("policy.batch=1", "policy.batch"),
+        ("learner.memory=1", "learner.memory"),
+        ("stream.batch=1", "stream.batch"),
+        ("stream.batch=13", "stream.batch"),
+        ("head_start=AHEAD", "head_start.batch"),
+    ],
+)
+def test_passes_of_one_image_are_refused(change: str, key: str) -> None:
+    ahead = ["head_start.steps=2", "head_start.batch=1", "head_start.signal=rotation"]
+    found = setting(*(ahead if change == "head_start=AHEAD" else [change]))
+    with pytest.raises(GradcastError, match=f"{key} leads to a pass of a single image"):
+        check(found, stream(found))
+
+
+def test_a_reference_of_one_image_is_refused_as_well() -> None:
+    found = setting("learner.name=a-gem", "learner.reference=1")
+    with pytest.raises(GradcastError, match=r"learner\.reference leads to a pass of a single image"):
+        check(found, stream(found))
+
+
+def scheduled(*changes: str) -> tuple[Setting, Stream]:
+    """A setting of many epochs, and its digits."""
+    found = load("acl-digits", list(changes)).rows[1].setting
+    assert found.plateau is not None
+    return found, build.stream(found.stream, SHELF)
+
+
+def test_stored_images_of_acl_need_a_place_for_each_class_or_none() -> None:
+    for memory in (0, 5):
+        check(*scheduled(f"learner.memory={memory}"))
+    with pytest.raises(GradcastError, match=r"learner\.memory = 4 leaves classes.*set it to 5 or more, or to 0"):
+        check(*scheduled("learner.memory=4"))
+
+
+def test_a_memory_by_class_needs_a_place_for_each() -> None:
+    found = setting("learner.name=a-gem", "learner.memory=9", "model.norm=none")
+    with pytest.raises(GradcastError, match=r"learner\.memory = 9 leaves .*, a task has 10; set it to 10 or more"):
+        check(found, stream(found))
+
+
+TURNING = [
+    ["signal.name=rotation"],
+    ["signal.name=contrastive", 'signal.augment=["rotate"]'],
+    ["head_start.steps=1", "head_start.signal=rotation"],
+    ["head_start.steps=1", 'head_start.signal=[{name = "vicreg", augment = ["rotate"]}]'],
+]
+
+
+@pytest.mark.parametrize("changes", TURNING, ids=str)
+def test_turning_needs_squares(changes: list[str]) -> None:
+    found = setting(*changes)
+    with pytest.raises(GradcastError, match=r"turns images, these are not square \(10 x 6\)"):
+        check(found, stream(found, (10, 6)))
+
+
+class Gated(nn.Module):
+    """Its last linear layer is not what makes the outputs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.main, self.gate = MLP([64, 10]), nn.Linear(64, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = self.main(x) + self.gate(x.flatten(1))
+        return y
+
+
+def test_features_must_be_what_makes_the_outputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "plain_network", lambda *_: Gated())
+    found = setting("signal.name=contrastive")
+    with pytest.raises(GradcastError, match="Gated does not end in a linear layer of 10 outputs"):
+        check(found, stream(found))
+
+
+def test_adversarial_learners_have_no_features_for_signals() -> None:
+    check(*scheduled())
+    with pytest.raises(GradcastError, match="AclNetwork does not end in a linear layer"):
+        check(*scheduled("signal.name=contrastive", "policy.batch=32"))
