@@ -54,7 +54,7 @@ def started(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
 
 def small(*more: str) -> list[str]:
     """Options of a run of less than a second."""
-    return [*ALONE, *(part for setting in (*SMALL, *more) for part in ("--set", setting))]
+    return ["digits", *ALONE, *(part for setting in (*SMALL, *more) for part in ("--set", setting))]
 
 
 def _environment() -> dict[str, str]:

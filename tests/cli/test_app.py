@@ -17,7 +17,7 @@ from tests.cli.process import called, cli, small
         (["run", "--set", "stream.scenario=split", "--set", "stream.tasks=11"], "digits has 10"),
         (["run", "mnist-r"], "yann.lecun.com"),
         (["run", "mnist-r", "--data", "nowhere"], "mnist is not in nowhere"),
-        (["run", "--set", "pool.name=folder", "--set", "pool.path=void"], "pool.path"),
+        (["run", "digits", "--set", "pool.name=folder", "--set", "pool.path=void"], "pool.path"),
         (["run", "--device", "warp"], "--device cpu"),
         (["run", "--device", "meta"], "--device cpu"),
         (["run", "--set", "stream=5", "--set", "stream.tasks=2"], "'stream' must be a table"),

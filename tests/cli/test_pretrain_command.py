@@ -43,7 +43,7 @@ def test_a_run_takes_the_file(tmp_path: Path) -> None:
         *("model.name=slim-resnet18", "model.width=2", "model.weights=own.safetensors", "learner.name=finetune"),
         *("stream.colour=rgb", "stream.size=8", "stream.tasks=1", "stream.samples=20", "seeds=[0]"),
     ]
-    found = called("run", *ALONE, *(part for own in settings for part in ("--set", own)), cwd=tmp_path)
+    found = called("run", "digits", *ALONE, *(part for own in settings for part in ("--set", own)), cwd=tmp_path)
     assert found.returncode == 0, found.stderr
 
 

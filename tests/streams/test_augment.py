@@ -19,6 +19,7 @@ from gradcast.streams.augment import (
     rotate,
     some_grey,
     some_jitter,
+    tilt,
 )
 
 
@@ -43,6 +44,21 @@ def test_quarter_turns_are_rot90() -> None:
     for k in range(4):
         assert torch.equal(found[k], torch.rot90(x[k], k, (1, 2)))
     assert torch.equal(rotate(x, numbers([0.0], [0.3], [0.6], [0.99])), found)
+
+
+def test_tilt_turns_around_the_middle_by_its_angle() -> None:
+    x = pictures(3, height=7, width=7)
+    found = tilt(x, numbers([1.0], [0.5], [0.0]), degrees=90)
+    torch.testing.assert_close(found, torch.stack([torch.rot90(x[0], 1, (1, 2)), x[1], torch.rot90(x[2], -1, (1, 2))]))
+
+
+def test_tilt_agrees_with_pillow_and_leaves_corners_black() -> None:
+    plane = resize(pictures(1, 1, 5, 5), 24, 24)  # smooth, so that interpolations agree
+    found = tilt(plane, numbers([5 / 6]))[0, 0]  # 30 of up to 45 degrees
+    image = Image.fromarray(plane[0, 0].float().numpy())
+    expected = torch.from_numpy(np.array(image.rotate(30, Image.Resampling.BILINEAR))).double()
+    torch.testing.assert_close(found[6:18, 6:18], expected[6:18, 6:18], atol=1e-4, rtol=0)
+    assert not tilt(torch.ones_like(plane), numbers([1.0]))[0, 0, 0, 0]
 
 
 def test_crop_takes_the_window_its_numbers_say() -> None:

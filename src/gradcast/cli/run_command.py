@@ -16,14 +16,14 @@ from gradcast.specs.spec import Spec
 def run(
     what: Annotated[
         str, typer.Argument(metavar="PRESET|SPEC.toml", help="a preset (see [bold]gradcast presets[/]) or a file")
-    ] = "digits",
+    ] = "demo",
     settings: SetOption = None,
     seeds: SeedsOption = None,
 ) -> Spec:
     """Train every row of a specification over paired seeds and say whether unlabelled data helped.
 
     A finished row is never trained again: the same command prints its stored result. An unfinished one goes on from
-    its newest checkpoint, to the same bytes.
+    its newest checkpoint, to the same bytes. Without an argument the preset [bold]demo[/] is trained.
     """
     chosen = settings or []
     return specfile.load(what, [*chosen, f"seeds={list(range(seeds))}"] if seeds else chosen)

@@ -46,6 +46,17 @@ def rotate(x: Pictures, u: Uniforms) -> Pictures:
     return quarter_turns(x, (4 * u[:, 0]).long())
 
 
+def tilt(x: Pictures, u: Uniforms, *, degrees: float = 45.0) -> Pictures:
+    """By any angle of up to ``degrees`` either way, around the middle; corners that come into view are black."""
+    angle = (2 * u[:, 0] - 1) * math.radians(degrees)
+    theta = x.new_zeros(len(x), 2, 3)
+    theta[:, 0, 0] = theta[:, 1, 1] = angle.cos()
+    theta[:, 1, 0] = angle.sin()
+    theta[:, 0, 1] = -theta[:, 1, 0]
+    grid = torch.nn.functional.affine_grid(theta, list(x.shape), align_corners=False)
+    return grid_sample(x, grid, mode="bilinear", padding_mode="zeros", align_corners=False)
+
+
 def crop(x: Pictures, u: Uniforms, *, height: int, width: int) -> Float[Tensor, "n c h2 w2"]:
     """A window somewhere in the image, every place equally likely."""
     top, left = (u[:, 0] * (x.shape[-2] - height + 1)).long(), (u[:, 1] * (x.shape[-1] - width + 1)).long()
@@ -115,12 +126,15 @@ def _blend(x: Tensor, other: Tensor, factor: Tensor) -> Tensor:
 
 
 # What a specification may name for labelled images, pools and views.
-AugmentationName = Literal["crop", "shift", "flip", "rotate", "jitter", "resized-crop", "colour-jitter", "greyscale"]
+AugmentationName = Literal[
+    "crop", "shift", "flip", "rotate", "tilt", "jitter", "resized-crop", "colour-jitter", "greyscale"
+]
 AUGMENTATIONS: dict[AugmentationName, Augmentation] = {
     "crop": Augmentation("crop", partial(padded_crop, padding=4), 2),
     "shift": Augmentation("shift", shift, 2),
     "flip": Augmentation("flip", flip, 1),
     "rotate": Augmentation("rotate", rotate, 1),
+    "tilt": Augmentation("tilt", tilt, 1),
     "jitter": Augmentation("jitter", partial(jitter, brightness=0.4, contrast=0.4, saturation=0.4), 3),
     "resized-crop": Augmentation("resized-crop", resized_crop, 4),
     "colour-jitter": Augmentation("colour-jitter", partial(some_jitter, probability=0.8, strength=0.4), 4),
