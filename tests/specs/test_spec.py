@@ -162,6 +162,8 @@ def test_labels_name_all_signals() -> None:
         "digits", ['signal=[{name = "meta-gradient"}, {name = "noise", scaled = true}]', "learner.name=er"]
     ).rows[1]
     assert found.label == describe(found.setting) == "ER + meta-gradient + random directions"
+    labels = [row.label for row in load("demo").rows]
+    assert labels[3:] == ["GEM + head start", "GEM + head start on pixels"]
 
 
 def test_rows_of_few_labels_are_what_is_published() -> None:

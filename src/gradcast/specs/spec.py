@@ -153,7 +153,8 @@ def describe(setting: Setting) -> str:
     averaged = "averaged weights" if setting.evaluation.average > 1 else ""
     signals = [SIGNALS[signal.name].describe(signal) for signal in setting.signals]
     spec = setting.head_start
-    ahead = f"head start on {spec.pool or setting.pool[0].name}" if spec.steps else ""
+    pool = spec.pool or setting.pool[0].name
+    ahead = ("head start" if pool == "unlabelled" else f"head start on {pool}") if spec.steps else ""
     learner = LEARNERS[setting.learner.name].describe(setting.learner)
     return " + ".join(filter(None, (learner, *signals, averaged, ahead)))
 
