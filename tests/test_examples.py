@@ -79,7 +79,7 @@ def test_a_packages_methods_have_names(tmp_path: Path) -> None:
     assert "(from mypackage)" in " ".join(listed.stdout.split())
     assert "the learner 'broken' is left out" in listed.stderr
     chosen = ["learner.name=anchored", "signal.name=entropy", "stream.samples=40"]
-    done = gradcast("run", *SMALL, *(part for own in chosen for part in ("--set", own)), cwd=tmp_path)
+    done = gradcast("run", "digits", *SMALL, *(part for own in chosen for part in ("--set", own)), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "anchored + entropy" in done.stdout
     (run,) = (path for path in (tmp_path / "out").iterdir() if path.is_dir())

@@ -161,8 +161,9 @@ class PreparedRun:
                 batches["head_start.batch"] = ahead.batch
             for setting_key, batch in batches.items():
                 if len(found[-1]) < batch:
+                    images = "a single image" if len(found[-1]) == 1 else f"{len(found[-1])} images"
                     raise GradcastError(
-                        f"the pool {spec.name!r} has {len(found[-1])} images and a batch of them shall have {batch}; "
+                        f"the pool {spec.name!r} has {images} and a batch of them shall have {batch}; "
                         f"lower {setting_key}, or choose a larger pool"
                     )
         return found
