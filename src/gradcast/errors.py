@@ -1,21 +1,31 @@
-"""The exception for mistakes that a sentence can explain, and its kind that is a result too."""
+"""The exception for mistakes that a sentence can explain, its kind that is a result too, and warnings."""
 
+import warnings
 from collections.abc import Sequence
 
 BAD_INPUT = 2  # the exit code
 BEGINNING, END = 500, 200  # letters that are kept of a sentence that quotes too much
 
 
+def one_line(sentence: str) -> str:
+    """A sentence as one line of a bearable length, without signs that a terminal would obey."""
+    line = "".join(sign if sign.isprintable() else "?" for sign in " ".join(sentence.split()))
+    return line if len(line) <= BEGINNING + END else f"{line[:BEGINNING]} … {line[-END:]}"
+
+
+def warn(sentence: str) -> None:
+    """Warn in a sentence that may quote what a file says, such as its name."""
+    warnings.warn(one_line(sentence), stacklevel=3)
+
+
 class GradcastError(Exception):
     """Bad input or a failed run: one sentence that names the thing and the remedy.
 
-    The command line prints it without a traceback and exits with ``BAD_INPUT``. It may quote what a file says: whatever
-    that is, the sentence stays one line, of a bearable length, without signs that a terminal would obey.
+    The command line prints it without a traceback and exits with ``BAD_INPUT``. It may quote what a file says.
     """
 
     def __init__(self, sentence: str) -> None:
-        line = "".join(sign if sign.isprintable() else "?" for sign in " ".join(sentence.split()))
-        super().__init__(line if len(line) <= BEGINNING + END else f"{line[:BEGINNING]} … {line[-END:]}")
+        super().__init__(one_line(sentence))
 
 
 class Diverged(GradcastError):

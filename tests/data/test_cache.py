@@ -1,11 +1,16 @@
+import errno
 import os
+import re
+import shutil
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from gradcast.data.cache import Cache, default_cache
+from gradcast.data.cache_record import RECORD
 from gradcast.errors import GradcastError
 
 
@@ -84,13 +89,83 @@ def test_size_and_clearing_of_nothing_but_its_own(tmp_path: Path) -> None:
     cache, calls = Cache(tmp_path), []
     assert cache.entries() == []
     cache.get("one", {}, writer(1, calls))  # type: ignore[arg-type]
-    for name in (".building-abandoned", ".building-fresh", "photos"):
+    for name in (".building-abandoned", "photos"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "x.npy").write_bytes(b"x" * 10_000)
-    os.utime(tmp_path / ".building-abandoned", (1, 1))
+    (tmp_path / "link-0123456789abcdef").symlink_to(tmp_path / "photos")
     assert next(entry.size for entry in cache.entries()) == 10_000
     assert cache.clear() > 10_000
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".building-fresh", "photos"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link-0123456789abcdef", "photos"]
+    assert (tmp_path / "photos" / "x.npy").is_file()
+
+
+def test_an_entry_that_lost_its_record_is_cleared_as_well(tmp_path: Path) -> None:
+    cache = Cache(tmp_path)
+    cache.get("one", {}, writer(1, []))  # type: ignore[arg-type]
+    (entry,) = tmp_path.iterdir()
+    (entry / RECORD).unlink()
+    assert cache.clear() > 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_build_is_left_alone_while_its_process_lives_and_swept_afterwards(tmp_path: Path) -> None:
+    cache, seen = Cache(tmp_path), list[list[str]]()
+
+    def build(folder: Path) -> None:
+        np.save(folder / "x.npy", np.arange(4))
+        cache.sweep()
+        cache.clear()
+        seen.append([path.name for path in folder.iterdir()])
+
+    cache.get("one", {}, build)
+    assert seen == [["x.npy"]]
+    killed = tmp_path / ".building-killed"
+    killed.mkdir()
+    (killed / "x.npy").write_bytes(b"x")
+    cache.reserve(10, "decoding")
+    assert not killed.exists()
+
+
+def test_what_does_not_fit_is_refused_with_both_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=3 << 30))
+    with pytest.raises(
+        GradcastError,
+        match=r"decoding coco takes 19\.0 GB in the cache .*new/cache, where 3\.0 GB are free; free some space",
+    ):
+        Cache(tmp_path / "new" / "cache").reserve(19 << 30, "decoding coco")
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [(errno.ENOSPC, "; free some space there or set GRADCAST"), (errno.EACCES, "; set GRADCAST_CACHE to another")],
+)
+def test_the_remedy_fits_the_fault(tmp_path: Path, number: int, remedy: str) -> None:
+    def build(folder: Path) -> None:
+        raise OSError(number, os.strerror(number))
+
+    with pytest.raises(GradcastError, match=re.escape(f"cannot be written ({os.strerror(number)}){remedy}")):
+        Cache(tmp_path).get("set", {}, build)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_arrays_of_another_type_shape_or_content_are_made_anew(tmp_path: Path) -> None:
+    cache = Cache(tmp_path)
+    cache.get("set", {}, writer(1, []))  # type: ignore[arg-type]
+    (entry,) = tmp_path.iterdir()
+    for other in (np.full(5, np.nan), np.ones((5, 1), np.int64), np.full(5, 7)):
+        np.save(entry / "x.npy", other)
+        with pytest.warns(UserWarning, match=f"the cache entry {entry} is damaged .x.npy has .* and is made anew"):
+            assert cache.get("set", {}, writer(1, []))["x"].tolist() == [1] * 5  # type: ignore[arg-type]
+
+
+def test_every_byte_of_an_entry_is_checked_on_request(tmp_path: Path) -> None:
+    cache = Cache(tmp_path)
+    cache.get("set", {}, writer(1, []))  # type: ignore[arg-type]
+    (tmp_path / ".building-killed").mkdir()
+    assert sorted(entry.fault() or "" for entry in cache.entries()) == ["", "it was never finished"]
+    (entry,) = (entry for entry in cache.entries() if entry.name)
+    np.save(entry.path / "x.npy", np.zeros(5, int))
+    assert entry.fault() == "x.npy has other content than was written"
 
 
 def test_entries_have_names_and_some_may_be_cleared_alone(tmp_path: Path) -> None:

@@ -5,18 +5,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image, ImageOps
+from PIL import ExifTags, Image, ImageOps
 
-from gradcast.data.files import Reader, common_shape, decode, extensions, fit, image_files, shapes_in
+from gradcast.data.files import Reader, common_shape, decode, fit, shapes_in
+from gradcast.data.limits import LARGEST_IMAGE
 from gradcast.data.load import untracked
+from gradcast.data.scan import extensions, image_files
 from gradcast.errors import GradcastError
 from tests.data.images import fill, picture, zipped
 
 
 def decoded(root: Path, shape: tuple[int, int, int] = (3, 8, 8)) -> tuple[np.ndarray, dict[str, str]]:
     files = image_files(root)
-    out = np.zeros((len(files), *shape), np.uint8)
-    return out, decode(files, out, how="fit", track=untracked, what="decoding")
+    found = dict(zip(files.names, decode(files, shape, how="fit", track=untracked, what="decoding"), strict=True))
+    bad = {name: reason for name, reason in found.items() if isinstance(reason, str)}
+    empty = np.zeros((0, *shape), np.uint8)
+    return np.stack([x for x in found.values() if not isinstance(x, str)]) if len(bad) < len(found) else empty, bad
 
 
 def test_nested_folders_and_archives_give_the_same_images(tmp_path: Path) -> None:
@@ -174,7 +178,7 @@ def test_mutated_images_are_read_or_named(tmp_path: Path) -> None:
             raw[: int(generator.integers(1, len(raw) + 1))] if number % 3 else raw
         )
     out, bad = decoded(folder)
-    assert 0 < len(bad) < len(out) == 300
+    assert 0 < len(bad) < len(bad) + len(out) == 300
 
 
 def test_sixteen_bit_and_float_images_keep_their_range() -> None:
@@ -184,3 +188,47 @@ def test_sixteen_bit_and_float_images_keep_their_range() -> None:
     assert fit(Image.fromarray(dark), (1, 8, 8)).max() == 1  # by the kind of image, not by what it holds
     floats = np.linspace(0, 1, 64, dtype=np.float32).reshape(8, 8)
     assert np.abs(fit(Image.fromarray(floats), (1, 8, 8))[0] - 255 * floats).max() <= 1
+
+
+@pytest.mark.parametrize("suffix", [".jpg", ".png", ".tiff", ".webp"])
+def test_images_are_upright_as_the_camera_was_held(tmp_path: Path, suffix: str) -> None:
+    wide = Image.fromarray(np.repeat(np.arange(0, 240, 10, dtype=np.uint8)[None], 12, axis=0))
+    exif = Image.Exif()
+    exif[ExifTags.Base.Orientation] = 6  # turned by a quarter
+    wide.convert("RGB").save(tmp_path / f"x{suffix}", exif=exif)
+    reader = Reader(image_files(tmp_path))
+    assert reader.shape(f"x{suffix}") == (3, 24, 12)
+    found, bad = decoded(tmp_path, (3, 24, 12))
+    expected = np.asarray(wide.convert("RGB").transpose(Image.Transpose.ROTATE_270)).transpose(2, 0, 1)
+    assert bad == {}
+    assert np.abs(found[0].astype(int) - expected.astype(int)).max() <= (0 if suffix in (".png", ".tiff") else 8)
+
+
+@pytest.mark.filterwarnings("ignore:Corrupt EXIF data")
+def test_a_damaged_orientation_leaves_the_image_as_it_is(tmp_path: Path) -> None:
+    picture(0).save(tmp_path / "x.jpg", exif=b"Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03")
+    found, bad = decoded(tmp_path, (3, 12, 12))
+    assert (len(found), bad) == (1, {})
+
+
+def test_whole_numbers_of_32_bits_are_refused_in_words(tmp_path: Path) -> None:
+    Image.fromarray(np.arange(64, dtype=np.int32).reshape(8, 8)).save(tmp_path / "x.tiff")
+    Image.fromarray(np.arange(64, dtype=np.uint16).reshape(8, 8)).save(tmp_path / "y.tiff")
+    found, bad = decoded(tmp_path)
+    assert len(found) == 1
+    assert list(bad) == ["x.tiff"]
+    assert "save it with 8 or 16 bits" in bad["x.tiff"]
+
+
+@pytest.mark.parametrize("suffix", [".gif", ".png", ".bmp", ".tiff"])
+def test_an_image_file_that_is_too_large_is_not_opened(tmp_path: Path, suffix: str) -> None:
+    picture(0).save(tmp_path / f"x{suffix}")
+    os.truncate(tmp_path / f"x{suffix}", LARGEST_IMAGE + 1)  # sparse
+    _, bad = decoded(tmp_path)
+    assert "256.0 MB are more than an image file may have" in bad[f"x{suffix}"]
+
+
+def test_bad_entries_of_an_archive_are_explained_without_objects(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("x.png", b"no image")
+    assert decoded(tmp_path / "a.zip")[1] == {"x.png": "no image of a known format"}

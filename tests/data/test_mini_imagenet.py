@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradcast.data.mini_imagenet import SPLITS, class_folders, find_caches, find_mini_imagenet, read_caches
+from gradcast.data.mini_imagenet import SPLITS, TEST, VAL, class_folders, find_caches, find_mini_imagenet, read_caches
 from gradcast.errors import GradcastError
 from tests.data.hostile import COPIES, PROTOCOLS, pickled, refusal, refusals_of_damaged_copies
 from tests.data.images import fill
@@ -110,7 +110,7 @@ def test_a_pickle_that_wants_to_call_something_is_refused(small: list[Path]) -> 
         ({"class_dict": {"n02": 3}}, "class 'n02' in {path} lists rows that are not there"),
         ({"class_dict": {"n02": "rows"}}, "class 'n02' in {path} lists rows that are not there"),
         ({"class_dict": {"n02": [True, False]}}, "class 'n02' in {path} lists rows that are not there"),
-        ({"class_dict": {"n02": [4]}}, "class 'n02' in {path} has 1 image, too few to train and to test on"),
+        ({"class_dict": {"n02": [4]}}, "class 'n02' in {path} has a single image, too few to train and to test on"),
         ({"class_dict": {"a\nb": [99]}}, r"class 'a\\nb' in {path} lists rows that are not there"),
     ],
 )
@@ -136,15 +136,40 @@ def test_damaged_copies(tmp_path: Path, protocol: str | int) -> None:
 def test_folders_with_or_without_the_few_shot_splits_hold_out_a_sixth_of_each_class(
     tmp_path: Path, split: bool
 ) -> None:
-    for number, (part, label) in enumerate((("train", "n3"), ("val", "n1"), ("test", "n2"))):
+    classes = ("n03", VAL.split()[3], TEST.split()[0])
+    for number, (part, label) in enumerate(zip(SPLITS, classes, strict=True)):
         fill(tmp_path / part / label if split else tmp_path / label, 12, suffix=".jpg", start=20 * number)
     found = class_folders(tmp_path)
-    assert found.classes == ("n1", "n2", "n3")
+    assert found.classes == classes  # as the caches number them
     assert (len(found.train), len(found.test)) == (30, 6)
     assert found.test_y == [0, 0, 1, 1, 2, 2]
-    names = sorted(name for name in (*found.train.names, *found.test.names) if "n1/" in name)
+    names = sorted(name for name in (*found.train.names, *found.test.names) if "n03/" in name)
     assert list(found.test.names[:2]) == [names[index] for index in SHUFFLED[10:]]
-    assert all(f"/n{label + 1}/" in f"/{name}" for name, label in zip(found.train.names, found.train_y, strict=True))
+    assert all(
+        f"/{classes[label]}/" in f"/{name}" for name, label in zip(found.train.names, found.train_y, strict=True)
+    )
+
+
+def test_caches_and_folders_number_classes_alike(small: list[Path], tmp_path: Path) -> None:
+    for split, labels in CLASSES.items():
+        for label in labels:
+            fill(tmp_path / "folders" / split / label, 3)
+    assert class_folders(tmp_path / "folders").classes == read_caches(small).classes
+
+
+def test_splits_of_the_same_classes_are_used_as_they_are(tmp_path: Path) -> None:
+    for part, count in (("train", 5), ("val", 3)):
+        for label in ("n1", "n2"):
+            fill(tmp_path / part / label, count)
+    found = class_folders(tmp_path)
+    assert found.name == "mini-imagenet"
+    assert {name.split("/")[0] for name in found.train.names} == {"train"}
+    assert {name.split("/")[0] for name in found.test.names} == {"val"}
+    assert (found.classes, len(found.train), len(found.test)) == (("n1", "n2"), 10, 6)
+
+
+def test_the_published_splits_are_apart_and_complete() -> None:
+    assert (len(VAL.split()), len(TEST.split()), len({*VAL.split(), *TEST.split()})) == (16, 20, 36)
 
 
 def test_no_class_folders(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from PIL import Image
 from torch.utils.data import Dataset, IterableDataset, TensorDataset
 
 from gradcast.data.images import Source
-from gradcast.data.own_images import NPZ_KEYS, class_folders, from_datasets, own_data, pixels, read_npz
+from gradcast.data.own_images import NPZ_KEYS, from_datasets, own_data, pixels, read_npz
 from tests.data.hostile import COPIES, refusal, refusals_of_damaged_copies
-from tests.data.images import fill, picture
+from tests.data.images import picture
 from tests.data.test_pickles import Call
 
 GREY = np.arange(6 * 4 * 5, dtype=np.uint8).reshape(6, 4, 5)
@@ -51,101 +51,6 @@ class Pairs(Dataset[Any]):
 class Endless(IterableDataset[Any]):
     def __iter__(self) -> Iterator[Any]:
         return iter(())
-
-
-def test_folders_with_train_and_test(tmp_path: Path) -> None:
-    for part, count in (("train", 3), ("test", 2)):
-        for label in ("dog", "cat"):
-            fill(tmp_path / part / label, count)
-    found = class_folders(tmp_path)
-    assert found.classes == ("cat", "dog")
-    assert found.train.names == tuple(f"train/{label}/00{i}.png" for label in ("cat", "dog") for i in range(3))
-    assert found.test.names == tuple(f"test/{label}/00{i}.png" for label in ("cat", "dog") for i in range(2))
-    assert (found.train_y, found.test_y) == ([0, 0, 0, 1, 1, 1], [0, 0, 1, 1])
-
-
-def test_val_serves_as_the_test_set_where_there_is_no_other(tmp_path: Path) -> None:
-    for part in ("train", "val"):
-        fill(tmp_path / part / "cat" / "deep", 1)
-        fill(tmp_path / part / "dog", 1)
-    assert class_folders(tmp_path).test.names == ("val/cat/deep/000.png", "val/dog/000.png")
-    fill(tmp_path / "test" / "cat", 1)
-    fill(tmp_path / "test" / "dog", 1)
-    assert class_folders(tmp_path).test.names == ("test/cat/000.png", "test/dog/000.png")
-
-
-def test_a_fifth_of_each_class_is_held_out(tmp_path: Path) -> None:
-    for label, count in (("many", 20), ("few", 3)):
-        fill(tmp_path / label, count)
-    found = class_folders(tmp_path)
-    assert found.classes == ("few", "many")
-    assert np.bincount(found.train_y).tolist() == [2, 16]
-    assert np.bincount(found.test_y).tolist() == [1, 4]
-    every = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.png")}
-    assert {*found.train.names, *found.test.names} == every
-    for names, labels in ((found.train.names, found.train_y), (found.test.names, found.test_y)):
-        assert [found.classes[label] for label in labels] == [name.split("/")[0] for name in names]
-
-
-def test_which_images_are_held_out_depends_on_the_seed_and_on_nothing_else(tmp_path: Path) -> None:
-    fill(tmp_path / "a", 20)
-    fill(tmp_path / "b", 20)
-    draws = [class_folders(tmp_path, data_seed=seed).test.names for seed in (0, 0, 1, 2)]
-    assert draws[0] == draws[1]
-    assert len(set(draws)) == 3
-    fill(tmp_path / "0 more", 5)
-    assert class_folders(tmp_path).test.names[1:] == draws[0]
-
-
-def test_files_outside_of_class_folders_are_left_out(tmp_path: Path) -> None:
-    for part in ("train", "test"):
-        fill(tmp_path / part, 1, start=50)
-        fill(tmp_path / part / "cat", 2)
-        fill(tmp_path / part / "dog", 2)
-        (tmp_path / part / "cat" / "notes.txt").touch()
-    fill(tmp_path, 1)
-    found = class_folders(tmp_path)
-    assert found.classes == ("cat", "dog")
-    assert (len(found.train), len(found.test)) == (4, 4)
-
-
-def test_a_class_may_be_called_train(tmp_path: Path) -> None:
-    for label in ("bus", "train"):
-        fill(tmp_path / label, 5)
-    assert class_folders(tmp_path).classes == ("bus", "train")
-
-
-@pytest.mark.parametrize(
-    ("folders", "message"),
-    [
-        ([], "{root} has no folders of images; lay it out as train/CLASS/"),
-        ([("", 3)], "{root} has no folders of images"),
-        ([("train", 3), ("test", 3)], "{root} has no folders of images"),
-        ([("cat", 9)], "{root} has only the folder 'cat' of images"),
-        ([("train/cat", 3), ("train/dog", 3)], "{root} has folders in train/ but neither test/ nor val/; add one"),
-        ([("train/cat", 3), ("train/dog", 3), ("valid/cat", 3), ("valid/dog", 3)], "{root} has folders in train/ but"),
-        ([("train/cat", 3), ("train/dog", 3), ("test/cat", 3)], "class 'dog' of folder has no readable test image"),
-        ([("train/cat", 3), ("train/dog", 3), ("test", 3)], "{root} has no folders of images in test/; lay it out"),
-        (
-            [("train/cat", 3), ("train/dog", 3), ("test/cat", 3), ("test/dog", 1), ("test/emu", 1)],
-            "class 'emu' of {root} has test images but no training image; add some or remove it",
-        ),
-        ([("bus", 3), ("car", 3), ("train", 1)], "class 'train' of {root} has test images but no training image"),
-        ([("cat", 3), ("dog", 3), ("emu", 1)], "class 'emu' of {root} has test images but no training image"),
-    ],
-)
-def test_folders_that_cannot_be_used(tmp_path: Path, folders: list[tuple[str, int]], message: str) -> None:
-    for folder, count in folders:
-        fill(tmp_path / folder, count)
-    assert re.search(message.replace("{root}", str(tmp_path)), refusal(class_folders, tmp_path))
-
-
-def test_a_folder_that_is_none(tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b"text")
-    for name in ("file", "missing"):
-        assert re.search(
-            f"{tmp_path / name} is neither a folder nor a zip archive", refusal(class_folders, tmp_path / name)
-        )
 
 
 @pytest.mark.parametrize(

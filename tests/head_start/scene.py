@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from gradcast.data.stored_images import StoredImages
 from gradcast.devices import Place
 from gradcast.head_start.course import Course
 from gradcast.head_start.head_start_table import HeadStartSpec
@@ -39,7 +40,7 @@ def course(
     """Random images, a small network."""
     chosen = {"steps": 6, "batch": 4, "signal": "contrastive", "lr": 0.2, "warm_up": 0.5} | settings
     place = Place(CPU, torch.float64)
-    pool = Pool(pixels() if images is None else images, Scale(), place=place)
+    pool = Pool(StoredImages.of(pixels() if images is None else images), Scale(), place=place)
     return Course(
         HeadStartSpec.model_validate(chosen),
         network=network,  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from gradcast.core import Unlabelled
+from gradcast.data.stored_images import StoredImages
 from gradcast.devices import Place
 from gradcast.randomness import numpy_generator
 from gradcast.runs.checkpoint.state import pack, restore
@@ -21,7 +22,7 @@ from tests.helpers import CPU
 def pool(count: int = 10, steps: tuple[Augmentation, ...] = ()) -> Pool:
     """Images that show their own number."""
     x = np.arange(count, dtype=np.uint8).reshape(count, 1, 1, 1)
-    return Pool(x, Scale(), steps, place=Place(CPU, torch.float64))
+    return Pool(StoredImages.of(x), Scale(), steps, place=Place(CPU, torch.float64))
 
 
 def draws(

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 
+from gradcast.data.stored_images import StoredImages
 from gradcast.devices import Place
 from gradcast.streams.augment import flip, grey, resize
 from gradcast.streams.pool import TRANSFORMS, Pool, named, subset
@@ -16,8 +17,8 @@ def generators(count: int) -> list[torch.Generator]:
 def test_images_are_scaled_like_the_stream_or_as_published() -> None:
     x = np.array([0, 255], np.uint8).reshape(2, 1, 1, 1)
     index = np.array([[0, 1]])
-    labelled = Pool(x, Scale(), place=Place(CPU, torch.float64)).images(0, [0], index)[0]
-    reference = Pool(x, reference_scale(1), place=Place(CPU, torch.float64)).images(0, [0], index)[0]
+    labelled = Pool(StoredImages.of(x), Scale(), place=Place(CPU, torch.float64)).images(0, [0], index)[0]
+    reference = Pool(StoredImages.of(x), reference_scale(1), place=Place(CPU, torch.float64)).images(0, [0], index)[0]
     assert labelled.flatten().tolist() == [0, 1]
     assert reference.flatten().tolist() == [-1, 1]
 
@@ -49,7 +50,7 @@ def test_published_transforms_by_name() -> None:
 
 def test_draws_are_each_replicas_own() -> None:
     x = np.random.default_rng(0).integers(0, 256, (6, 3, 64, 64), dtype=np.uint8)
-    pool = Pool(x, Scale(), TRANSFORMS["tiny"].pipeline((3, 32, 32)), place=Place(CPU, torch.float32))
+    pool = Pool(StoredImages.of(x), Scale(), TRANSFORMS["tiny"].pipeline((3, 32, 32)), place=Place(CPU, torch.float32))
     index = np.array([[0, 1], [0, 1]])
     both, truth = pool.images(0, [0, 1], index, generators(2))
     assert both.shape == (2, 2, 3, 32, 32)
@@ -60,12 +61,14 @@ def test_draws_are_each_replicas_own() -> None:
 
 def test_subset() -> None:
     x = np.arange(50, dtype=np.uint8).reshape(50, 1, 1, 1)
-    part = subset(x, 0.1, 0)
+    whole = StoredImages.of(x)
+    part = subset(whole, 0.1, 0)
     assert len(part) == 5
-    assert np.array_equal(part, subset(x, 0.1, 0))
-    assert not np.array_equal(part, subset(x, 0.1, 1))
-    assert subset(x, 1.0, 0) is x
-    assert len(subset(x, 0.001, 0)) == 1
+    drawn = part.take(np.arange(5)).flatten().tolist()
+    assert drawn == sorted(drawn) == subset(whole, 0.1, 0).take(np.arange(5)).flatten().tolist()
+    assert drawn != subset(whole, 0.1, 1).take(np.arange(5)).flatten().tolist()
+    assert subset(whole, 1.0, 0) is whole
+    assert len(subset(whole, 0.001, 0)) == 1
 
 
 def test_augmentations_by_name() -> None:

@@ -13,6 +13,7 @@ from gradcast.data.cache import Cache
 from gradcast.data.digits import digits
 from gradcast.data.images import Images, Source
 from gradcast.data.load import Shelf, untracked
+from gradcast.data.stored_images import StoredImages
 from gradcast.devices import Place
 from gradcast.gradients.sgd import Sgd
 from gradcast.learners.acl.acl import Acl
@@ -83,7 +84,7 @@ def epoch(data: TaskData, task: int, number: int, size: int) -> list[Batch]:
 
 
 def draws(seeds: Sequence[int]) -> Draws:
-    pool = Pool(source(5).test.x[:60], Scale(), place=PLACE)
+    pool = Pool(StoredImages.of(source(5).test.x[:60]), Scale(), place=PLACE)
     return Draws([Feed(pool, seeds, POLICY.batch)], POLICY, seeds, by_epoch=True)
 
 

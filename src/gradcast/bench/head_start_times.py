@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from gradcast.bench.plain_head_start import PlainHeadStart, projection_head
 from gradcast.bench.step_times import time_steps
+from gradcast.data.stored_images import StoredImages
 from gradcast.devices import Arithmetic, Place, free_memory
 from gradcast.head_start.course import Course
 from gradcast.head_start.head_start_table import ALONE, HeadStartSpec
@@ -87,7 +88,7 @@ def course(place: Place, *, batch: int, width: int = WIDTH, size: int = SIZE, im
         Heads(OUTPUTS),
         (3, size, size),
         Scale(),
-        Pool(x, Scale(), place=place),
+        Pool(StoredImages.of(x), Scale(), place=place),
         place,
         "bench",
     )
@@ -112,13 +113,14 @@ def plain_steps(made: Course) -> Callable[[int], bool]:
     assert isinstance(pool, Pool)
     inner = place.inner if place.inner not in (None, place.dtype) else None
     plain, steps = plain_head_start(made, inner), named(ALONE.augment)
+    images = torch.from_numpy(pool.stored.x).to(place.device)
 
     def views(chosen: Tensor) -> Tensor:
         return augment(chosen.unsqueeze(0), steps, [generator])[0]
 
     def step(index: int) -> bool:
         rows = torch.from_numpy(random.integers(len(pool), size=made.spec.batch)).to(place.device)
-        chosen = pool.x[rows].to(place.dtype) / 255
+        chosen = images[rows].to(place.dtype) / 255
         plain.step(torch.cat([views(chosen), views(chosen)]))
         return False
 

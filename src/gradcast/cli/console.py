@@ -24,6 +24,7 @@ from rich.table import Column, Table
 from torch import Tensor
 
 from gradcast.core import Metrics
+from gradcast.errors import one_line
 from gradcast.results.report import verdicts
 from gradcast.results.report.words import SELECTED
 from gradcast.results.result import RowResult
@@ -66,9 +67,10 @@ class ProgressDisplay:
 
     def _show_warning(self, message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
         """One plain line a warning, instead of Python's two with a source path; once, however many rows meet it."""
-        if str(message) not in self.warned:
-            self.warned.add(str(message))
-            self.console.print(f"[yellow]warning:[/] {escape(str(message))}", soft_wrap=True)
+        sentence = one_line(str(message))  # it may quote a file's name
+        if sentence not in self.warned:
+            self.warned.add(sentence)
+            self.console.print(f"[yellow]warning:[/] {escape(sentence)}", soft_wrap=True)
 
     def move(
         self, bar: TaskID, completed: float | None = None, total: float | None = None, note: str | None = None
@@ -92,7 +94,9 @@ class ProgressDisplay:
 
     def track(self, rounds: Iterable[Any], what: str, total: int) -> Iterable[Any]:
         """A bar for a long loop before training."""
-        bar = self.progress.add_task(escape(what), total=total, note="")
+        bar = self.progress.add_task(escape(one_line(what)), total=total, note="")
+        if not self.moving:
+            self.console.print(f"{escape(one_line(what))} ...", soft_wrap=True)
         for done, entry in enumerate(rounds, 1):
             yield entry
             self.move(bar, completed=done)

@@ -8,11 +8,11 @@ from pathlib import Path
 from gradcast.data import pool_images as pools
 from gradcast.data.cifar import find_cifar, read_cifar
 from gradcast.data.fetch import Download
-from gradcast.data.files import ImageFiles
 from gradcast.data.idx import CLOTHES, DIGITS, find_idx, read_idx_dataset
 from gradcast.data.images import Source
 from gradcast.data.labelled import LabelledFiles
 from gradcast.data.mini_imagenet import class_folders, find_caches, find_mini_imagenet, read_caches
+from gradcast.data.scan import ImageFiles
 from gradcast.data.svhn import find_svhn, read_svhn
 from gradcast.data.tiny_imagenet import FOLDER as TINY_FOLDER
 from gradcast.data.tiny_imagenet import find_tiny_imagenet, tiny_imagenet, tiny_imagenet_train

@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 
 from gradcast.data.catalogue import Dataset
-from gradcast.data.files import UNREADABLE, ImageFiles, Reader, Track
+from gradcast.data.files import Reader, Track, why_unreadable
 from gradcast.data.images import Source
 from gradcast.data.labelled import LabelledFiles
 from gradcast.data.load import Shelf
+from gradcast.data.scan import UNREADABLE, ImageFiles
 from gradcast.errors import GradcastError
 
 
@@ -74,7 +75,7 @@ def _unreadable(files: ImageFiles, track: Track) -> dict[str, str]:
             try:
                 reader.image(name)
             except UNREADABLE as error:
-                bad[name] = str(error) or type(error).__name__
+                bad[name] = why_unreadable(error)
     finally:
         reader.close()
     return bad

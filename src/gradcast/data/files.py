@@ -1,93 +1,32 @@
-"""Image files in a folder or a zip archive, and their decoding with all cores into one array."""
+"""Image files of a folder or an archive: opened safely, brought to one shape, decoded with all cores."""
 
-import hashlib
 import io
 import os
-import struct
 import threading
 import zipfile
-import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from itertools import islice
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import UInt8
-from PIL import Image, ImageOps
+from PIL import ExifTags, Image, ImageOps
+from PIL.TiffImagePlugin import BITSPERSAMPLE, TiffImageFile
 
 from gradcast.data.images import Shape
-from gradcast.errors import GradcastError
+from gradcast.data.limits import LARGEST_IMAGE, in_words
+from gradcast.data.scan import FORMATS, UNREADABLE, ImageFiles
+from gradcast.errors import GradcastError, message_of
 
 Track = Callable[[Iterable[Any], str, int], Iterable[Any]]  # wraps a long loop of so many rounds in a progress bar
 # fit: cut to the middle, then scale. squash: scale both sides whatever the proportions.
 Fit = Literal["fit", "squash"]
-LARGEST_FILE = 256 * 2**20
 BLOCK = 64  # images a thread takes at a time: handing over single small ones costs more than decoding them
-# Pillow goes by content, not by name, and some of its formats (EPS) start other programs: only these are opened.
-FORMATS = ("JPEG", "PNG", "BMP", "GIF", "PPM", "TIFF", "WEBP")
-# What Pillow raises on files that are not what they claim to be.
-UNREADABLE = (
-    OSError, ValueError, SyntaxError, EOFError, ArithmeticError, LookupError, TypeError, AttributeError, AssertionError,
-    RuntimeError, MemoryError, struct.error, zlib.error, zipfile.BadZipFile, Image.DecompressionBombError, Warning,
-)  # fmt: skip
-
-
-@dataclass(frozen=True)
-class ImageFiles:
-    """Names of image files below a folder or in an archive; ``fingerprint`` changes when one of them does."""
-
-    root: Path
-    names: tuple[str, ...]
-    fingerprint: str
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def only(self, names: Sequence[str]) -> "ImageFiles":
-        """Some of them, in this order."""
-        return ImageFiles(self.root, tuple(names), _digest([self.fingerprint, *names]))
-
-
-def image_files(root: Path) -> ImageFiles:
-    """All image files below a folder, or in a zip archive, however deep, in the order of their names."""
-    if root.is_dir():
-        known = extensions()
-        found = sorted(path for path in root.rglob("*") if path.suffix.lower() in known and path.is_file())
-        facts = {str(path.relative_to(root)): path.stat() for path in found}
-        lines = [f"{name} {fact.st_size} {fact.st_mtime_ns}" for name, fact in facts.items()]
-        return ImageFiles(root, tuple(facts), _digest([str(root.resolve()), *lines]))
-    if root.is_file() and zipfile.is_zipfile(root):
-        return _zipped(root)
-    raise GradcastError(f"{root} is neither a folder nor a zip archive; set the path to a folder of images")
-
-
-def extensions() -> set[str]:
-    """Names of files that may be images."""
-    return {suffix for suffix, form in Image.registered_extensions().items() if form in FORMATS}
-
-
-def _zipped(root: Path) -> ImageFiles:
-    known = extensions()
-    try:
-        with zipfile.ZipFile(root) as archive:
-            entries = sorted(archive.infolist(), key=lambda entry: entry.filename)
-    except UNREADABLE as error:
-        raise GradcastError(f"{root} is not a readable zip archive ({error}); fetch it again") from None
-    for entry in entries:
-        if PurePosixPath(entry.filename).is_absolute() or ".." in PurePosixPath(entry.filename).parts:
-            raise GradcastError(
-                f"{root} holds the name {entry.filename!r}, which leaves its folder; the archive is not used"
-            )
-    images = [e for e in entries if PurePosixPath(e.filename).suffix.lower() in known and "__MACOSX" not in e.filename]
-    facts = [f"{entry.filename} {entry.file_size} {entry.CRC}" for entry in images]
-    return ImageFiles(root, tuple(entry.filename for entry in images), _digest(facts))
-
-
-def _digest(lines: Iterable[str]) -> str:
-    return hashlib.blake2b("\n".join(lines).encode(errors="surrogateescape"), digest_size=16).hexdigest()
+SIDEWAYS = (5, 6, 7, 8)  # orientations of a camera that swap width and height
 
 
 class Reader:
@@ -99,41 +38,70 @@ class Reader:
         self.opened: list[zipfile.ZipFile] = []
 
     def image(self, name: str) -> Image.Image:
-        """One decoded image; raises one of UNREADABLE."""
+        """One decoded image, upright; raises one of UNREADABLE."""
         with self._open(name) as image:
             image.load()
-            return image
+            return _upright(image)
 
     def shape(self, name: str) -> Shape:
         """Channels, height and width by the file's header alone; raises one of UNREADABLE."""
         with self._open(name) as image:
-            return 1 if image.mode in ("1", "L", "F") or image.mode.startswith("I") else 3, image.height, image.width
+            channels = 1 if image.mode in ("1", "L", "F") or image.mode.startswith("I") else 3
+            turned = image.format != "TIFF" and _orientation(image) in SIDEWAYS  # Pillow turns TIFFs by itself
+            return (channels, image.width, image.height) if turned else (channels, image.height, image.width)
 
     def _open(self, name: str) -> Image.Image:
-        raw: Path | io.BytesIO = self.files.root / name
-        if self.files.root.is_file():
-            raw = io.BytesIO(self._unzip(name))
-        image = Image.open(raw, formats=FORMATS)
+        image = Image.open(self._raw(name), formats=FORMATS)
         if image.width * image.height > (Image.MAX_IMAGE_PIXELS or image.width * image.height):
             image.close()
             raise ValueError(f"{image.width} x {image.height} pixels are more than Pillow's limit")
         return image
 
-    def _unzip(self, name: str) -> bytes:
+    def _raw(self, name: str) -> Path | io.BytesIO:
+        if not self.files.root.is_file():
+            path = self.files.root / name
+            _check_image(path.stat().st_size)
+            return path
         archive = getattr(self.local, "archive", None)
         if archive is None:
             archive = self.local.archive = zipfile.ZipFile(self.files.root)
             self.opened.append(archive)
+        _check_image(archive.getinfo(name).file_size)
         with archive.open(name) as entry:
-            content: bytes = entry.read(LARGEST_FILE + 1)
-        if len(content) > LARGEST_FILE:
-            raise ValueError(f"larger than {LARGEST_FILE} bytes")
-        return content
+            content: bytes = entry.read(LARGEST_IMAGE + 1)
+        _check_image(len(content))  # whatever was promised
+        return io.BytesIO(content)
 
     def close(self) -> None:
         """Close the archive."""
         for archive in self.opened:
             archive.close()
+
+
+def _check_image(size: int) -> None:
+    if size > LARGEST_IMAGE:
+        raise ValueError(f"{in_words(size)} are more than an image file may have, {in_words(LARGEST_IMAGE)}")
+
+
+def _upright(image: Image.Image) -> Image.Image:
+    """An image as its camera was held, where the file says so."""
+    if _orientation(image) in (None, 1):
+        return image
+    return ImageOps.exif_transpose(image)
+
+
+def _orientation(image: Image.Image) -> object:
+    """The number of a camera's orientation; None where the file has none that can be read."""
+    try:
+        return Image.Image.getexif(image).get(ExifTags.Base.Orientation)  # a PNG's own would decode it
+    except UNREADABLE:
+        return None
+
+
+def why_unreadable(error: Exception) -> str:
+    """What Pillow said of a file, without the object that it was read from."""
+    reason = message_of(error)
+    return "no image of a known format" if reason.startswith("cannot identify image file") else reason
 
 
 def shapes_in(files: ImageFiles, *, track: Track) -> set[Shape]:
@@ -177,33 +145,40 @@ def _eight_bit(image: Image.Image) -> Image.Image:
     """Images of 16 bits, and of numbers from 0 to 1, in the range that Pillow's conversion would cut off."""
     if image.mode != "F" and not image.mode.startswith("I"):
         return image
+    bits = image.tag_v2.get(BITSPERSAMPLE, ()) if isinstance(image, TiffImageFile) else ()
+    if image.mode == "I" and 32 in bits:
+        raise ValueError("whole numbers of 32 bits, of which white is not known; save it with 8 or 16 bits")
     values = np.nan_to_num(np.asarray(image, dtype=np.float64))
     top = 1.0 if image.mode == "F" else 65535.0  # by the kind of image, never by what this one happens to hold
     return Image.fromarray(np.clip(values * (255 / top), 0, 255).round().astype(np.uint8))
 
 
-def decode(
-    files: ImageFiles, out: UInt8[np.ndarray, "n c h w"], *, how: Fit, track: Track, what: str
-) -> dict[str, str]:
-    """Decode every file into its row of ``out`` with all cores; returns why each unreadable one was left as it was."""
-    shape: Shape = (out.shape[1], out.shape[2], out.shape[3])
+Decoded = UInt8[np.ndarray, "_c _h _w"] | str  # an image, or why there is none
+
+
+def decode(files: ImageFiles, shape: Shape, *, how: Fit, track: Track, what: str) -> Iterator[Decoded]:
+    """Every file in turn, decoded with all cores a little ahead of whoever asks."""
     reader = Reader(files)
-    bad: dict[str, str] = {}
 
-    def block(indices: range) -> range:
-        for index in indices:
-            try:
-                out[index] = fit(reader.image(files.names[index]), shape, how)
-            except UNREADABLE as error:
-                bad[files.names[index]] = str(error) or type(error).__name__
-        return indices
+    def one(name: str) -> Decoded:
+        try:
+            return fit(reader.image(name), shape, how)
+        except UNREADABLE as error:
+            return why_unreadable(error)
 
-    blocks = [range(start, min(start + BLOCK, len(files))) for start in range(0, len(files), BLOCK)]
+    def block(start: int) -> list[Decoded]:
+        return [one(name) for name in files.names[start : start + BLOCK]]
+
+    starts, ahead = iter(range(0, len(files), BLOCK)), 2 * (os.cpu_count() or 1)
     try:
         with ThreadPoolExecutor(os.cpu_count()) as threads:  # Pillow lets go of the interpreter while it decodes
-            done = (index for finished in threads.map(block, blocks) for index in finished)
-            for _ in track(done, what, len(files)):
-                pass
+            running = deque(threads.submit(block, start) for start in islice(starts, ahead))
+
+            def in_order() -> Iterator[Decoded]:
+                while running:
+                    yield from running.popleft().result()
+                    running.extend(threads.submit(block, start) for start in islice(starts, 1))
+
+            yield from track(in_order(), what, len(files))
     finally:
         reader.close()
-    return bad

@@ -1,6 +1,7 @@
 """Images as bytes: the common currency of readers, scenarios and pools."""
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -33,13 +34,36 @@ class Images:
 
 
 @dataclass(frozen=True)
+class Moments:
+    """Sums of all values of each channel and of their squares, in whole numbers: no image is too small to count."""
+
+    count: int  # of values in a channel
+    total: tuple[int, ...]
+    squares: tuple[int, ...]
+
+    @classmethod
+    def of(cls, x: Pixels) -> "Moments":
+        """The sums over these images."""
+        channels = x.shape[1]
+        total = squares = np.zeros(channels, dtype=np.int64)
+        for start in range(0, len(x), CHUNK):
+            part = x[start : start + CHUNK].astype(np.int64)
+            total, squares = total + part.sum((0, 2, 3)), squares + (part * part).sum((0, 2, 3))
+        return cls(x.size // channels, tuple(total.tolist()), tuple(squares.tolist()))
+
+
+@dataclass(frozen=True)
 class Source:
-    """A labelled dataset; class k is called ``classes[k]``."""
+    """A labelled dataset; class k is called ``classes[k]``.
+
+    Where it comes from the cache, what it takes to go through all images is ``known``: a digest, and moments.
+    """
 
     name: str
     train: Images
     test: Images
     classes: tuple[str, ...]
+    known: tuple[str, Moments] | None = None
 
     def __post_init__(self) -> None:
         for part, images in (("training", self.train), ("test", self.test)):
@@ -62,6 +86,22 @@ class Source:
         channels, height, width = self.train.x.shape[1:]
         return channels, height, width
 
+    @property
+    def content(self) -> str:
+        """A digest of images and labels."""
+        own = self.train, self.test
+        return self.known[0] if self.known else fingerprint(*(array for part in own for array in (part.x, part.y)))
+
+    @property
+    def moments(self) -> Moments:
+        """Sums over the training images."""
+        return self.known[1] if self.known else Moments.of(self.train.x)
+
+    def counts(self) -> dict[str, list[int]]:
+        """How many images each class has, to train and to test on."""
+        parts = {"train": self.train.y, "test": self.test.y}
+        return {part: np.bincount(y, minlength=len(self.classes)).tolist() for part, y in parts.items()}
+
     def converted(self, colour: Colour, size: int | None) -> "Source":
         """The same in grey or colour and at another size, where that is asked for."""
         channels = {"own": self.shape[0], "grey": 1, "rgb": 3}[colour]
@@ -69,7 +109,7 @@ class Source:
         if shape == self.shape:
             return self
         train, test = (Images(convert(part.x, shape), part.y) for part in (self.train, self.test))
-        return replace(self, train=train, test=test)
+        return replace(self, train=train, test=test, known=None)
 
 
 def convert(x: Pixels, shape: Shape, *, squash: bool = False) -> Pixels:
@@ -122,4 +162,12 @@ def fingerprint(*arrays: np.ndarray) -> str:
         digest.update(str((array.shape, array.dtype)).encode())
         for start in range(0, len(array), CHUNK):
             digest.update(np.ascontiguousarray(array[start : start + CHUNK]).data)
+    return digest.hexdigest()
+
+
+def fingerprint_of_parts(shape: tuple[int, ...], parts: Iterable[Pixels]) -> str:
+    """The fingerprint of images that come part by part and have this shape together."""
+    digest = hashlib.blake2b(str((shape, np.dtype(np.uint8))).encode(), digest_size=8)
+    for part in parts:
+        digest.update(np.ascontiguousarray(part).data)
     return digest.hexdigest()

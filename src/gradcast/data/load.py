@@ -3,20 +3,23 @@
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from gradcast.data.cache import Cache
+from gradcast.data.cached_pool import array_pool, cached_pool
+from gradcast.data.cached_source import cached_arrays, cached_files, own_shape
 from gradcast.data.catalogue import Dataset
+from gradcast.data.class_folders import class_folders
 from gradcast.data.digits import digits
 from gradcast.data.files import Track
-from gradcast.data.images import Colour, Images, Pixels, Shape, Source, convert
-from gradcast.data.labelled import LabelledFiles, cached_pool, cached_source, own_shape
-from gradcast.data.own_images import class_folders, read_npz
+from gradcast.data.images import Colour, Shape, Source
+from gradcast.data.labelled import LabelledFiles
+from gradcast.data.own_images import read_npz
 from gradcast.data.pool_images import any_images
 from gradcast.data.registry import DATASETS
+from gradcast.data.stored_images import StoredImages
 from gradcast.errors import GradcastError, message_of
 
 
@@ -74,16 +77,17 @@ def load_source(name: str, shelf: Shelf, *, path: str, size: int | None, colour:
     if dataset.files is not None and (dataset.read is None or paths[0].is_dir()):
         files = dataset.files(paths[0])
         return _decoded_source(files, shelf, colour=colour, size=size)
-    return _cached_arrays(dataset, paths, shelf).converted(colour, size)
+    assert dataset.read is not None
+    return cached_arrays(dataset.name, paths, partial(dataset.read, paths), shelf.cache).converted(colour, size)
 
 
-def load_folder(path: str, shape: Shape, shelf: Shelf, *, squash: bool) -> Pixels:
+def load_folder(path: str, shape: Shape, shelf: Shelf, *, squash: bool) -> StoredImages:
     """Every image of a folder or zip archive, as a pool."""
     files = any_images(shelf.find(path, "pool.path"))
     return cached_pool("folder", files, shape, shelf.cache, squash=squash, track=shelf.track)
 
 
-def load_pool(name: str, shape: Shape, shelf: Shelf, *, squash: bool, data_seed: int) -> Pixels:
+def load_pool(name: str, shape: Shape, shelf: Shelf, *, squash: bool, data_seed: int) -> StoredImages:
     """A dataset's images in the shape asked for; of a labelled dataset the training images, labels ignored."""
     dataset = DATASETS.get(name)
     if dataset is not None:
@@ -94,30 +98,12 @@ def load_pool(name: str, shape: Shape, shelf: Shelf, *, squash: bool, data_seed:
         if files is not None:
             return cached_pool(name, files, shape, shelf.cache, squash=squash, track=shelf.track)
     source = load_source(name, shelf, path="", size=None, colour="own", data_seed=data_seed)
-    return source.train.x if source.shape == shape else convert(source.train.x, shape, squash=squash)
+    return array_pool(source, shape, shelf.cache, squash=squash, track=shelf.track)
 
 
 def _decoded_source(files: LabelledFiles, shelf: Shelf, *, colour: Colour, size: int | None) -> Source:
     shape = own_shape(files, shelf.cache, colour=colour, size=size, track=shelf.track)
-    return cached_source(files, shape, shelf.cache, track=shelf.track)
-
-
-def _cached_arrays(dataset: Dataset, paths: list[Path], shelf: Shelf) -> Source:
-    """A dataset that comes as arrays: parsed once, then mapped."""
-    assert dataset.read is not None
-    read = dataset.read
-
-    def build(folder: Path) -> None:
-        source = read(paths)
-        for part, images in (("train", source.train), ("test", source.test)):
-            np.save(folder / f"{part}_x.npy", images.x)
-            np.save(folder / f"{part}_y.npy", images.y)
-        np.save(folder / "classes.npy", np.array(source.classes))
-
-    facts = [[str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns] for path in paths]
-    arrays = shelf.cache.get(dataset.name, {"files": facts}, build)
-    train, test = (Images(arrays[f"{part}_x"], np.array(arrays[f"{part}_y"])) for part in ("train", "test"))
-    return Source(dataset.name, train, test, tuple(arrays["classes"].tolist()))
+    return cached_files(files, shape, shelf.cache, track=shelf.track)
 
 
 def untracked(rounds: Iterable[Any], what: str, total: int) -> Iterable[Any]:

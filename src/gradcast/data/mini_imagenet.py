@@ -1,22 +1,35 @@
 """miniImageNet: 100 classes of 84x84 images, as the few-shot pickle caches or as a folder a class.
 
 The few-shot splits hold different classes. A stream wants all 100 with test images of each, so the splits are joined
-and a sixth of every class (100 of 600) is held out, the last after the published shuffle.
+and a sixth of every class (100 of 600) is held out, the last after the published shuffle. Classes are numbered in the
+order of their splits and then of their names, in whichever form the dataset comes. Folders whose splits hold the same
+classes are no few-shot splits and are used as they are.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gradcast.data.files import image_files
+from gradcast.data.class_folders import class_folders as ordinary_split
 from gradcast.data.images import Images, Source
 from gradcast.data.labelled import LabelledFiles
 from gradcast.data.pickles import load_pickle
+from gradcast.data.scan import image_files
 from gradcast.errors import GradcastError
 
 SPLITS = ("train", "val", "test")
 HELD_OUT = 6  # one image in so many
+# Classes of the few-shot splits beside the 64 to train on.
+VAL = """
+    n01855672 n02091244 n02114548 n02138441 n02174001 n02950826 n02971356 n02981792 n03075370 n03417042 n03535780
+    n03584254 n03770439 n03773504 n03980874 n09256479
+"""
+TEST = """
+    n01930112 n01981276 n02099601 n02110063 n02110341 n02116738 n02129165 n02219486 n02443484 n02871525 n03127925
+    n03146219 n03272010 n03544143 n03775546 n04146614 n04149813 n04418357 n04522168 n07613480
+"""
 SHUFFLE = 1234  # seed of the published shuffle; a class's own, so that no other class changes it
 
 
@@ -48,7 +61,8 @@ def read_caches(paths: list[Path]) -> Source:
         for name, rows in sorted(classes.items()):
             own = pixels[rows].transpose(0, 3, 1, 2)
             if len(rows) < 2:
-                raise GradcastError(f"class {name!r} in {path} has {len(rows)} image, too few to train and to test on")
+                count = "a single image" if rows else "no image"
+                raise GradcastError(f"class {name!r} in {path} has {count}, too few to train and to test on")
             kept, held = _parted(len(rows))
             train_x.append(own[kept])
             test_x.append(own[held])
@@ -65,23 +79,34 @@ def class_folders(root: Path) -> LabelledFiles:
     """``CLASS/*``, or the few-shot splits ``train/CLASS/*``, ``val/CLASS/*`` and ``test/CLASS/*``, joined as above."""
     files = image_files(root)
     by_class: dict[str, list[str]] = {}
+    splits: dict[str, set[str]] = {}  # of each class
     for name in files.names:
-        parts = name.split("/")
-        folders = parts[1:-1] if parts[0] in SPLITS else parts[:-1]
+        top, *rest = name.split("/")
+        folders = rest[:-1] if top in SPLITS else [top, *rest[:-1]] if rest else []
         if folders:
             by_class.setdefault(folders[0], []).append(name)
-    classes = tuple(sorted(by_class))
+            splits.setdefault(folders[0], set()).add(top if top in SPLITS else _published(folders[0]))
+    if any(len(own) > 1 for own in splits.values()):
+        return replace(ordinary_split(root), name="mini-imagenet")
+    classes = tuple(sorted(by_class, key=lambda label: (SPLITS.index(next(iter(splits[label]))), label)))
     if len(classes) < 2:
         raise GradcastError(f"{root} has no folders of images, one a class; unpack it again")
     train: list[str] = []
     test: list[str] = []
     for label in classes:
+        if len(by_class[label]) < 2:
+            raise GradcastError(f"class {label!r} in {root} has a single image, too few to train and to test on")
         kept, held = _parted(len(by_class[label]))
         train += [by_class[label][index] for index in kept]
         test += [by_class[label][index] for index in held]
     owner = {name: index for index, label in enumerate(classes) for name in by_class[label]}
     train_y, test_y = ([owner[name] for name in part] for part in (train, test))
     return LabelledFiles("mini-imagenet", files.only(train), train_y, files.only(test), test_y, classes)
+
+
+def _published(label: str) -> str:
+    """The few-shot split of a class."""
+    return "val" if label in VAL.split() else "test" if label in TEST.split() else "train"
 
 
 def _parted(count: int) -> tuple[list[int], list[int]]:

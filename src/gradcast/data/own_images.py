@@ -1,4 +1,4 @@
-"""Your own data: a folder a class, an .npz file, arrays or tensors, any torch Dataset."""
+"""Your own data: an .npz file, arrays or tensors, any torch Dataset."""
 
 from collections.abc import Sized
 from pathlib import Path
@@ -11,63 +11,11 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from gradcast.data import arrays
-from gradcast.data.files import image_files
 from gradcast.data.images import Images, Pixels, Source
-from gradcast.data.labelled import LabelledFiles
 from gradcast.errors import GradcastError, message_of
-from gradcast.randomness import numpy_generator
 
 Array = np.ndarray | Tensor
 NPZ_KEYS = ("x_train", "y_train", "x_test", "y_test")
-HELD_OUT = 5  # one image in so many, where a folder has no test set of its own
-
-
-def class_folders(root: Path, *, data_seed: int = 0) -> LabelledFiles:
-    """``train/CLASS/*`` and ``test/CLASS/*`` (or ``val``); or just ``CLASS/*``, a fifth of each held out for tests."""
-    files = image_files(root)
-    top = {entry.split("/")[0] for entry in files.names if "/" in entry}
-    tests = next((part for part in ("test", "val") if part in top), None)
-    if "train" in top and tests:
-        train, test = ([entry for entry in files.names if entry.startswith(f"{part}/")] for part in ("train", tests))
-        depth = 1
-    else:
-        train, test = _held_out([entry for entry in files.names if "/" in entry], data_seed)
-        depth = 0
-    train, test = ([entry for entry in part if entry.count("/") > depth] for part in (train, test))
-    if (
-        not depth
-        and "train" in top
-        and all(entry.count("/") > 1 for entry in files.names if entry.startswith("train/"))
-    ):
-        raise GradcastError(f"{root} has folders in train/ but neither test/ nor val/; add one of them")
-    classes = tuple(sorted({entry.split("/")[depth] for entry in train}))
-    if len(classes) < 2:
-        found = f"only the folder {classes[0]!r}" if classes else "no folders"
-        raise GradcastError(f"{root} has {found} of images; lay it out as train/CLASS/*.png and test/CLASS/*.png")
-    if not test:
-        raise GradcastError(f"{root} has no folders of images in {tests}/; lay it out as {tests}/CLASS/*.png")
-    place = {label: index for index, label in enumerate(classes)}
-    strangers = sorted({entry.split("/")[depth] for entry in test} - set(classes))
-    if strangers:
-        raise GradcastError(
-            f"class {strangers[0]!r} of {root} has test images but no training image; add some or remove it"
-        )
-    train_y, test_y = ([place[entry.split("/")[depth]] for entry in part] for part in (train, test))
-    return LabelledFiles("folder", files.only(train), train_y, files.only(test), test_y, classes)
-
-
-def _held_out(names: list[str], data_seed: int) -> tuple[list[str], list[str]]:
-    train: list[str] = []
-    test: list[str] = []
-    by_class: dict[str, list[str]] = {}
-    for name in names:
-        by_class.setdefault(name.split("/")[0], []).append(name)
-    for label, own in by_class.items():
-        order = numpy_generator(data_seed, "held out", label).permutation(len(own))
-        held = max(len(own) // HELD_OUT, 1)
-        test += [own[i] for i in sorted(order[:held])]
-        train += [own[i] for i in sorted(order[held:])]
-    return train, test
 
 
 def read_npz(path: Path) -> Source:

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from gradcast.data.files import ImageFiles, image_files
-from gradcast.errors import GradcastError, message_of
+from gradcast.data.limits import read_list
+from gradcast.data.scan import ImageFiles, image_files
+from gradcast.errors import GradcastError
 
 
 def any_images(root: Path) -> ImageFiles:
@@ -29,23 +30,16 @@ def aircraft(root: Path) -> ImageFiles:
     files, listed = any_images(root), root / "data" / "images_train.txt"
     if not listed.is_file():
         return files
-    wanted = {f"data/images/{line}.jpg" for line in _lines(listed)}
+    wanted = {f"data/images/{line}.jpg" for line in read_list(listed)}
     return _chosen(files, wanted, listed)
 
 
 def _pairs(path: Path) -> list[list[str]]:
     """A number and a word on each line."""
-    pairs = [line.split(maxsplit=1) for line in _lines(path)]
+    pairs = [line.split(maxsplit=1) for line in read_list(path)]
     if not all(len(pair) == 2 for pair in pairs):
         raise GradcastError(f"{path} has a line that is no number and word; unpack the archive again")
     return pairs
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    except (OSError, ValueError) as error:
-        raise GradcastError(f"{path} cannot be read ({message_of(error)}); unpack the archive again") from None
 
 
 def _chosen(files: ImageFiles, wanted: set[str], listed: Path) -> ImageFiles:

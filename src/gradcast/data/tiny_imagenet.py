@@ -1,12 +1,12 @@
 """Tiny ImageNet: 200 classes of 64x64 JPEGs, in the publisher's zip or unpacked; any number of images a class."""
 
 import zipfile
-import zlib
 from pathlib import Path
 
-from gradcast.data.files import LARGEST_FILE, ImageFiles, image_files
 from gradcast.data.labelled import LabelledFiles
-from gradcast.errors import GradcastError
+from gradcast.data.limits import LARGEST_LIST, read_list
+from gradcast.data.scan import UNREADABLE, ImageFiles, image_files
+from gradcast.errors import GradcastError, message_of
 
 FOLDER = "tiny-imagenet-200"
 SHAPE = (3, 64, 64)
@@ -19,16 +19,20 @@ def find_tiny_imagenet(data: Path) -> Path | None:
 
 def tiny_imagenet_train(root: Path) -> ImageFiles:
     """The training images, which serve as a pool."""
-    files = image_files(root)
+    return _train(image_files(root))
+
+
+def _train(files: ImageFiles) -> ImageFiles:
     train = [name for name in files.names if "/train/" in f"/{name}"]
     if not train:
-        raise GradcastError(f"{root} holds no images under train/; fetch it again")
+        raise GradcastError(f"{files.root} holds no images under train/; fetch it again")
     return files.only(train)
 
 
 def tiny_imagenet(root: Path) -> LabelledFiles:
     """Training and validation images; classes are WordNet ids in sorted order."""
-    train, files = tiny_imagenet_train(root), image_files(root)
+    files = image_files(root)
+    train = _train(files)
     owners = [_class(name) for name in train.names]
     classes = tuple(sorted(set(owners)))
     place = {wnid: index for index, wnid in enumerate(classes)}
@@ -57,10 +61,10 @@ def _val_labels(root: Path) -> dict[str, str]:
     """val_annotations.txt: file name, WordNet id, and a box that nobody needs here."""
     if root.is_dir():
         path = root / "val" / "val_annotations.txt"
-        text = path.read_text(errors="replace") if path.is_file() else ""
+        lines = read_list(path) if path.is_file() else []
     else:
-        text = _unzipped(root, f"{FOLDER}/val/val_annotations.txt")
-    rows = [line.split("\t") for line in text.splitlines()]
+        lines = _unzipped(root, f"{FOLDER}/val/val_annotations.txt").splitlines()
+    rows = [line.split("\t") for line in lines]
     return {row[0]: row[1] for row in rows if len(row) > 1}
 
 
@@ -70,6 +74,9 @@ def _unzipped(root: Path, name: str) -> str:
             if name not in archive.namelist():
                 return ""
             with archive.open(name) as entry:
-                return entry.read(LARGEST_FILE).decode(errors="replace")
-    except (OSError, RuntimeError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise GradcastError(f"{name} in {root} cannot be read ({error}); fetch it again") from None
+                content = entry.read(LARGEST_LIST + 1)
+    except UNREADABLE as error:
+        raise GradcastError(f"{name} in {root} cannot be read ({message_of(error)}); fetch it again") from None
+    if len(content) > LARGEST_LIST:
+        raise GradcastError(f"{name} in {root} has more than {LARGEST_LIST} bytes; fetch it again")
+    return content.decode(encoding="utf-8-sig", errors="replace")

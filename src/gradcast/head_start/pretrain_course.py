@@ -36,7 +36,7 @@ def pretrain_course(
     given = pool_table(os.fspath(pool), shelf) if isinstance(pool, str | os.PathLike) else {"name": "python"}
     setting = options.setting(given, model_table(model) if isinstance(model, str) else None)
     shape: Shape = (3 if options.colour == "rgb" else 1, options.size, options.size)
-    scale = scale_for(setting.stream.normalise, np.empty((0, *shape), dtype=np.uint8))
+    scale = scale_for(setting.stream.normalise, shape[0])
     if isinstance(model, str):
         unseen: object = networks.unseen(setting.model)
 

@@ -1,8 +1,6 @@
 """Head starts that are there already: in the cache, one entry a seed, for every row and run that asks for the same."""
 
 import json
-import shutil
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +11,6 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from gradcast.data.cache import Cache
-from gradcast.errors import message_of
 from gradcast.runs.directory import to_json, write_tensors
 from gradcast.runs.jsontext import parse_json
 
@@ -39,8 +36,8 @@ class Store:
 
     def find(self, key: str) -> HeadStart | None:
         """The head start of this key, if it is there."""
-        place = self.cache.place(NAME, {"head start": key})
-        if not place.is_dir():
+        place = self.cache.find(NAME, {"head start": key}, whole=True)
+        if place is None:
             return None
         try:
             told = parse_json((place / TOLD).read_text(encoding="utf-8"))
@@ -48,8 +45,7 @@ class Store:
                 raise ValueError("its curves are not a table")
             return HeadStart(load_file(place / WEIGHTS), told)
         except (SafetensorError, OSError, ValueError) as error:
-            warnings.warn(f"the head start {place} is damaged ({message_of(error)}) and is made anew", stacklevel=2)
-            shutil.rmtree(place, ignore_errors=True)
+            self.cache.damaged(place, error)
             return None
 
     def keep(self, key: str, weights: Mapping[str, Tensor], told: Mapping[str, object]) -> None:

@@ -6,9 +6,10 @@ from torch import nn
 
 from gradcast.core import Learner
 from gradcast.data import blank
-from gradcast.data.images import Pixels, Source, convert, fingerprint
+from gradcast.data.images import Pixels, Source, convert
 from gradcast.data.load import Shelf, load_folder, load_pool, load_source
 from gradcast.data.patches import patches
+from gradcast.data.stored_images import StoredImages
 from gradcast.devices import Place
 from gradcast.errors import GradcastError
 from gradcast.gradients.sgd import Sgd
@@ -86,12 +87,12 @@ def stream(spec: StreamSpec, shelf: Shelf, source: Source | None = None) -> Stre
         tasks,
         shape,
         width,
-        {**facts, "classes": list(found.classes)},
-        fingerprint(found.train.x, found.train.y, found.test.x, found.test.y),
+        {**facts, "classes": list(found.classes), "images_per_class": found.counts()},
+        found.content,
         samples,
         spec.ratio,
         None if spec.labels == "all" else spec.labels,
-        scale_for(spec.normalise, found.train.x),
+        scale_for(spec.normalise, shape[0], lambda: found.moments),
         named(spec.augment),
         own_tasks,
     )
@@ -112,11 +113,11 @@ def pool(
             own = stream.steps if spec.name == "unlabelled" and not spec.augment else steps
             return OwnImages(spec.name, stream, scale, own, place)
         case PatchesSpec():
-            x = patches(shape, count=spec.count, data_seed=data_seed)
+            x = StoredImages.of(patches(shape, count=spec.count, data_seed=data_seed))
         case BlankSpec(name="grey"):
-            x = blank.grey(shape, count=spec.count)
+            x = StoredImages.of(blank.grey(shape, count=spec.count))
         case BlankSpec():
-            x = blank.pixels(shape, count=spec.count, data_seed=data_seed)
+            x = StoredImages.of(blank.pixels(shape, count=spec.count, data_seed=data_seed))
         case FolderSpec():
             x = load_folder(spec.path, shape, shelf, squash=transform.squash)
         case DatasetPoolSpec():
@@ -124,7 +125,7 @@ def pool(
         case CallersPoolSpec():
             if images is None:
                 raise GradcastError("the pool 'python' is images that the caller of gradcast.run brings along")
-            x = convert(images, shape, squash=transform.squash)
+            x = StoredImages.of(convert(images, shape, squash=transform.squash))
     return Pool(subset(x, spec.ratio, data_seed), scale, steps, place=place)
 
 

@@ -9,6 +9,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from gradcast.data.images import move_pixels
+from gradcast.data.stored_images import StoredImages
 from gradcast.devices import Place, to_device
 from gradcast.errors import GradcastError
 from gradcast.streams.augment import Augmentation
@@ -79,7 +80,7 @@ class OwnImages:
                 self._pool, self._places = (task, self._pool[1]), {}
             return
         x = move_pixels(self.stream.tasks[task].train.source, origin)
-        self._pool, self._places = (task, Pool(x, self.scale, self.steps, place=self.place)), {}
+        self._pool, self._places = (task, Pool(StoredImages.of(x), self.scale, self.steps, place=self.place)), {}
 
     def _of(self, task: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
         if seed not in self._places:

@@ -10,7 +10,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from gradcast.data.images import Pixels, Shape, fingerprint
+from gradcast.data.images import Shape
+from gradcast.data.stored_images import RESIDENT, StoredImages
 from gradcast.devices import Place, to_device
 from gradcast.randomness import numpy_generator
 from gradcast.streams.augment import (
@@ -72,18 +73,27 @@ TRANSFORMS: dict[TransformName, Transform] = {
 
 
 class Pool:
-    """Unlabelled images on the device, as bytes until they are asked for; the same for all tasks and seeds."""
+    """Unlabelled images, as bytes until they are asked for; the same for all tasks and seeds.
+
+    Few lie on the device. Of many only those that are drawn are brought there.
+    """
 
     by_task = False
 
-    def __init__(self, x: Pixels, scale: Scale, steps: Sequence[Augmentation] = (), *, place: Place) -> None:
-        self.x = torch.from_numpy(np.array(x)).to(place.device)
+    def __init__(self, images: StoredImages, scale: Scale, steps: Sequence[Augmentation] = (), *, place: Place) -> None:
+        self.stored, self.x = images, None
+        if images.size <= RESIDENT and (place.device.type != "cpu" or images.enlarge is not None):
+            self.x = torch.from_numpy(images.take(np.arange(len(images)))).to(place.device)
         self.scale, self.steps = scale, tuple(steps)
-        self.content = fingerprint(x)
         self.device, self.dtype = place.device, place.dtype
 
+    @property
+    def content(self) -> str:
+        """A digest of the images."""
+        return self.stored.content
+
     def __len__(self) -> int:
-        return len(self.x)
+        return len(self.stored)
 
     def size(self, task: int) -> int:
         """Images to walk through."""
@@ -101,16 +111,20 @@ class Pool:
 
         What they show is not known.
         """
-        chosen, steps = self.x[to_device(index, self.device)].to(self.dtype) / 255, (*self.steps, *steps)
+        if self.x is None:
+            drawn = to_device(self.stored.take(index), self.device)
+        else:
+            drawn = self.x[to_device(index, self.device)]
+        chosen, steps = drawn.to(self.dtype) / 255, (*self.steps, *steps)
         return self.scale(augment(chosen, steps, generators) if steps else chosen, self.dtype), None
 
 
-def subset(x: Pixels, ratio: float, data_seed: int) -> Pixels:
+def subset(images: StoredImages, ratio: float, data_seed: int) -> StoredImages:
     """A fixed random share of the pool, the rest never drawn."""
     if ratio == 1:
-        return x
-    kept = numpy_generator(data_seed, "pool subset").permutation(len(x))[: max(round(ratio * len(x)), 1)]
-    return x[np.sort(kept)]
+        return images
+    kept = numpy_generator(data_seed, "pool subset").permutation(len(images))[: max(round(ratio * len(images)), 1)]
+    return images.only(np.sort(kept))
 
 
 def named(steps: Sequence[AugmentationName]) -> tuple[Augmentation, ...]:

@@ -1,5 +1,6 @@
 """From bytes to the numbers a network sees."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -9,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from gradcast.data.images import CHUNK, Pixels
+from gradcast.data.images import Moments
 from gradcast.errors import GradcastError
 
 # unit: divided by 255. standard: also shifted and scaled by each channel's mean and deviation over the training images.
@@ -51,21 +52,19 @@ def _planes(values: tuple[float, ...], dtype: torch.dtype, device: torch.device)
     return torch.tensor(values, dtype=dtype, device=device).view(-1, 1, 1)
 
 
-def scale_for(normalise: Normalise, x: Pixels) -> Scale:
-    """The scale of a stream, from its training images."""
+def scale_for(normalise: Normalise, channels: int, moments: Callable[[], Moments] | None = None) -> Scale:
+    """The scale of a stream, from its training images where their moments count."""
     if normalise == "unit":
         return Scale()
     if normalise in CONSTANTS:
-        if x.shape[1] != 3:
+        if channels != 3:
             raise GradcastError(f"stream.normalise = {normalise!r} is for colour images; set it to 'standard'")
         return Scale(*CONSTANTS[normalise])
-    total = squares = np.zeros(x.shape[1], dtype=np.int64)
-    for start in range(0, len(x), CHUNK):  # whole numbers, so that no image is too small to count
-        part = x[start : start + CHUNK].astype(np.int64)
-        total, squares = total + part.sum((0, 2, 3)), squares + (part * part).sum((0, 2, 3))
-    pixels = x.size / x.shape[1]
-    mean = total / pixels
-    std = np.sqrt(np.maximum(squares / pixels - mean**2, 0))
+    assert moments is not None, "needs the images' moments"
+    found = moments()
+    total, squares = (np.array(sums, dtype=np.int64) for sums in (found.total, found.squares))
+    mean = total / found.count
+    std = np.sqrt(np.maximum(squares / found.count - mean**2, 0))
     return Scale(tuple((mean / 255).tolist()), tuple(np.maximum(std / 255, 1e-6).tolist()))
 
 

@@ -1,0 +1,36 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from gradcast.data.limits import LARGEST, LARGEST_LIST, check_size, in_words, read_list
+from gradcast.errors import GradcastError
+
+
+def sparse(path: Path, size: int) -> Path:
+    """A file of so many bytes that takes no space."""
+    path.touch()
+    os.truncate(path, size)
+    return path
+
+
+def test_a_file_that_is_too_large_is_not_opened(tmp_path: Path) -> None:
+    path = sparse(tmp_path / "x.bin", LARGEST + 1)
+    with pytest.raises(GradcastError, match=r"x\.bin has 4\.0 GB and files of its kind at most 4\.0 GB"):
+        check_size(path)
+    assert check_size(sparse(tmp_path / "y.bin", LARGEST)) == LARGEST
+    with pytest.raises(GradcastError, match=r"nothing cannot be read \(.*No such file"):
+        check_size(tmp_path / "nothing")
+
+
+def test_lists_without_blank_lines_and_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "list.txt").write_bytes(b"\xef\xbb\xbfone\tA\r\n\n  two \n")
+    assert read_list(tmp_path / "list.txt") == ["one\tA", "two"]
+    (tmp_path / "list.txt").write_bytes(b"\xff\xfe")
+    for path in (tmp_path / "list.txt", tmp_path / "nothing", sparse(tmp_path / "long", LARGEST_LIST + 1)):
+        with pytest.raises(GradcastError, match=path.name):
+            read_list(path)
+
+
+def test_sizes_in_words() -> None:
+    assert (in_words(3 << 20), in_words(19 << 30)) == ("3.0 MB", "19.0 GB")
