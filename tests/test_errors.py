@@ -1,6 +1,8 @@
+import re
+
 import pytest
 
-from gradcast.errors import Diverged, GradcastError, message_of
+from gradcast.errors import Diverged, GradcastError, message_of, warn
 
 
 @pytest.mark.parametrize(
@@ -17,6 +19,8 @@ def test_an_error_is_quoted_in_one_short_line(error: Exception, quoted: str) -> 
 
 def test_a_sentence_is_one_line_of_bearable_length_and_steers_no_terminal() -> None:
     assert str(GradcastError("a\nb \x1b[2J\u202e.")) == "a b ?[2J?."
+    with pytest.warns(UserWarning, match=re.escape("skipped a?[2J.png")):
+        warn("skipped a\x1b[2J.png")
     assert str(Diverged("the loss is\r\nnot finite")) == "the loss is not finite"
     long = str(GradcastError(f"unknown key '{'x' * 5000}'; known: {'y' * 150}, z"))
     assert len(long) < 750

@@ -9,8 +9,13 @@ BEGINNING, END = 500, 200  # letters that are kept of a sentence that quotes too
 
 def one_line(sentence: str) -> str:
     """A sentence as one line of a bearable length, without signs that a terminal would obey."""
-    line = "".join(sign if sign.isprintable() else "?" for sign in " ".join(sentence.split()))
+    line = printable(" ".join(sentence.split()))
     return line if len(line) <= BEGINNING + END else f"{line[:BEGINNING]} … {line[-END:]}"
+
+
+def printable(text: str) -> str:
+    """A text without signs that a terminal would obey."""
+    return "".join(sign if sign.isprintable() else "?" for sign in text)
 
 
 def warn(sentence: str) -> None:

@@ -141,6 +141,26 @@ def test_a_warning_is_one_line_and_told_once() -> None:
     assert lines == ["warning: the pool [small] is small", "warning: another"]
 
 
+def test_names_of_files_cannot_steer_the_terminal() -> None:
+    out, text = console(80)
+    with warnings.catch_warnings(action="always"), ProgressDisplay(out) as display:
+        warnings.warn("skipped a\x1b]0;x\x07.png", stacklevel=1)
+        assert list(display.track(range(2), "decoding b\x1b[9m", 2)) == [0, 1]
+        display.note("pets\x1b[8m: 2 classes")
+    shown = text.getvalue()
+    assert "skipped a?]0;x?.png" in shown
+    assert "decoding b?[9m" in shown
+    assert "pets?[8m: 2 classes" in shown
+
+
+def test_where_no_bar_moves_a_line_says_what_begins() -> None:
+    text = io.StringIO()
+    with ProgressDisplay(Console(file=text, width=80)) as display:
+        rounds = iter(display.track(range(2), "decoding coco to 256 x 256 pixels, 21.7 GB in the cache", 2))
+        next(rounds)
+        assert "decoding coco to 256 x 256 pixels, 21.7 GB in the cache ..." in text.getvalue()
+
+
 def test_errors_of_few_labels_fit_eighty_columns_and_say_what_they_are() -> None:
     out, text = console()
     _, results = few_labels()

@@ -7,6 +7,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from gradcast.cli import data_command
 from gradcast.cli.app import app
 from gradcast.data.cache import Cache, default_cache
 from gradcast.data.catalogue import CATALOGUE
@@ -14,7 +15,9 @@ from gradcast.data.check import file_digest
 from gradcast.data.fetch import Download
 from gradcast.data.registry import DATASETS
 from gradcast.errors import GradcastError
-from gradcast.head_start.store import NAME, TOLD, Store
+from gradcast.head_start.store import NAME, TOLD, WEIGHTS, Store
+from gradcast.streams.own_pool import OwnImages
+from gradcast.streams.pool import Pool
 from tests.data.images import fill, tiny_imagenet, zipped
 
 
@@ -46,7 +49,20 @@ def test_check_says_ok_or_exits_with_1(tmp_path: Path) -> None:
     path.write_text("no image")
     said = data("check", "coco", "--data", str(tmp_path), code=1)
     assert str(path) in said
-    assert "has problems" in said
+    assert said.endswith("coco: has unreadable images, which a run leaves out\n")
+
+
+def test_check_of_an_own_folder(tmp_path: Path) -> None:
+    for label in ("cat", "dog"):
+        fill(tmp_path / "pets" / label, 5)
+    (tmp_path / "pets" / "cat" / "\x1b[2J.heic").touch()
+    said = data("check", "folder", "--path", "pets", "--data", str(tmp_path))
+    assert "folder: 2 classes with images to train and to test on: cat (4 and 1), dog (4 and 1)\n" in said
+    assert "left out: 1 .heic files (cat/?[2J.heic)" in said
+    assert said.endswith("folder: ok\n")
+    for arguments in (["folder"], ["coco", "--path", "pets"]):
+        with pytest.raises(GradcastError, match="--path belongs to the name 'folder'"):
+            data("check", *arguments, "--data", str(tmp_path))
 
 
 def test_unknown_names_are_answered_with_the_nearest(tmp_path: Path) -> None:
@@ -87,12 +103,46 @@ def test_show_draws_presets_datasets_and_settings(tmp_path: Path) -> None:
         assert out.stat().st_size > 10_000
 
 
+def test_the_sheet_of_few_labels_shows_the_tasks_own_unlabelled_images(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[Pool | OwnImages] = []
+    monkeypatch.setattr(data_command, "contact_sheet", lambda stream, pools, out: drawn.extend(pools))
+    data("show", "digits-100", "--out", str(tmp_path / "sheet.png"))
+    (pool,) = drawn
+    assert isinstance(pool, OwnImages)
+    assert (pool.which, len(pool)) == ("unlabelled", 1197)
+
+
+@pytest.mark.parametrize("preset", ["digits-100", "svhn-1000", "cifar10-4000", "cifar100-10000"])
+def test_few_labels_name_no_other_pool(preset: str) -> None:
+    shown = CliRunner().invoke(app, ["ssl", preset, "--show"]).output
+    assert 'name = "unlabelled"' in shown
+    assert "patches" not in shown
+
+
 def test_cache_is_shown_and_emptied(tmp_path: Path) -> None:
     fill(tmp_path / "cub", 30)
     data("show", "cub", "--data", str(tmp_path), "--out", str(tmp_path / "sheet.png"))
     assert "cub-" in data("cache")
     assert "freed" in data("cache", "--clear")
     assert "cub-" not in data("cache")
+
+
+def test_the_whole_cache_is_checked_and_damage_is_named_and_deleted(tmp_path: Path) -> None:
+    fill(tmp_path / "cub", 30)
+    data("show", "cub", "--data", str(tmp_path), "--out", str(tmp_path / "sheet.png"))
+    store = Store(Cache(default_cache()))
+    store.keep("k", {"w": torch.ones(3)}, {"steps": 6000, "seed": 2})
+    count = len(store.cache.entries())
+    assert f"{count} of {count} entries are as they were written" in data("cache", "check")
+    weights = store.cache.place(NAME, {"head start": "k"}) / WEIGHTS
+    weights.write_bytes(weights.read_bytes()[:-1] + b"x")
+    said = data("cache", "check", code=1)
+    assert f"{weights.parent}: {WEIGHTS} has other content than was written" in said
+    assert "deleted 1; what needs them makes them anew" in said
+    assert not weights.exists()
+    assert len(store.cache.entries()) == count - 1
 
 
 def test_head_starts_are_told_apart_and_cleared_alone(tmp_path: Path) -> None:

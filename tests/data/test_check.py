@@ -7,7 +7,7 @@ import pytest
 
 from gradcast.data.cache import Cache
 from gradcast.data.catalogue import CATALOGUE
-from gradcast.data.check import Findings, check, file_digest
+from gradcast.data.check import Findings, check, file_digest, own_folder
 from gradcast.data.idx import FILES
 from gradcast.data.load import Shelf, untracked
 from gradcast.errors import GradcastError
@@ -33,7 +33,7 @@ def test_counts_and_incompleteness(tmp_path: Path) -> None:
     findings = found("mnist", tmp_path)
     assert "20 training images, 2 a class" in findings.facts
     assert "incomplete: 20 of 60,000 training images" in findings.notes
-    assert any("not the publisher's file byte for byte" in note for note in findings.notes)
+    assert any("not the publisher's file byte for byte; its content was checked" in note for note in findings.notes)
     assert findings.problems == []
 
 
@@ -45,8 +45,9 @@ def test_a_class_without_test_image_is_a_problem(tmp_path: Path) -> None:
 def test_a_damaged_file_is_a_problem(tmp_path: Path) -> None:
     write_mnist(tmp_path)
     (tmp_path / "mnist" / f"{FILES['train'][0]}.gz").write_bytes(b"broken")
-    (problem,) = found("mnist", tmp_path).problems
-    assert "cannot be unpacked" in problem
+    findings = found("mnist", tmp_path)
+    assert "cannot be unpacked" in findings.problems[0]
+    assert findings.verdict == "has problems"  # a run would fail, whatever is unreadable
 
 
 def test_every_bad_image_is_named(tmp_path: Path) -> None:
@@ -54,9 +55,10 @@ def test_every_bad_image_is_named(tmp_path: Path) -> None:
     bad = [base / "train" / "n00000001" / "images" / "101.JPEG", base / "val" / "images" / "1000.JPEG"]
     for path in bad:
         path.write_bytes(path.read_bytes()[:300])
-    problems = found("tiny-imagenet", tmp_path).problems
-    assert len(problems) == 2
-    assert all(any(str(path) in problem for problem in problems) for path in bad)
+    findings = found("tiny-imagenet", tmp_path)
+    assert len(findings.unreadable) == 2
+    assert all(any(str(path) in problem for problem in findings.unreadable) for path in bad)
+    assert (findings.problems, findings.verdict) == ([], "has unreadable images, which a run leaves out")
 
 
 def test_a_pool_is_counted(tmp_path: Path) -> None:
@@ -64,6 +66,25 @@ def test_a_pool_is_counted(tmp_path: Path) -> None:
     findings = found("coco", tmp_path)
     assert "3 training images" in findings.facts
     assert findings.problems == []
+
+
+def test_own_folders(tmp_path: Path) -> None:
+    for label, count in (("cat", 5), ("dog", 10)):
+        fill(tmp_path / "pets" / label, count)
+    fill(tmp_path / "pets" / ".thumbnails", 2)
+    (tmp_path / "pets" / "cat" / "x.heic").write_bytes(b"x")
+    (tmp_path / "pets" / "notes.txt").write_bytes(b"x")
+    shelf = Shelf(tmp_path, Cache(tmp_path / "cache"), untracked)
+    findings = check(own_folder(tmp_path / "pets"), shelf)
+    assert findings.facts[-1] == "2 classes with images to train and to test on: cat (4 and 1), dog (8 and 2)"
+    (note,) = findings.notes
+    assert note == "left out: 1 .heic files (cat/x.heic); 1 hidden (.thumbnails); 1 no images (notes.txt)"
+    assert findings.verdict == "ok"
+    for path in (tmp_path / "pets" / "cat").glob("*.png"):
+        path.write_text("no image")
+    findings = check(own_folder(tmp_path / "pets" / "cat"), shelf)
+    assert "usable as a pool only" in findings.notes[0]
+    assert findings.problems == [f"none of the 5 images in {tmp_path / 'pets' / 'cat'} can be read"]
 
 
 def test_a_missing_dataset_is_an_error(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from gradcast.data.limits import LARGEST, LARGEST_LIST, check_size, in_words, read_list
+from gradcast.data.limits import LARGEST, LARGEST_LIST, check_size, read_list, size_in_words
 from gradcast.errors import GradcastError
 
 
@@ -32,5 +32,5 @@ def test_lists_without_blank_lines_and_byte_order_mark(tmp_path: Path) -> None:
             read_list(path)
 
 
-def test_sizes_in_words() -> None:
-    assert (in_words(3 << 20), in_words(19 << 30)) == ("3.0 MB", "19.0 GB")
+def test_sizes_size_in_words() -> None:
+    assert (size_in_words(3 << 20), size_in_words(19 << 30)) == ("3.0 MB", "19.0 GB")

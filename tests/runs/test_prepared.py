@@ -1,8 +1,11 @@
+import io
 from pathlib import Path
 
 import pytest
 import torch
+from rich.console import Console
 
+from gradcast.cli.console import ProgressDisplay
 from gradcast.data.cache import Cache
 from gradcast.data.load import Shelf, untracked
 from gradcast.devices import Place
@@ -12,6 +15,7 @@ from gradcast.head_start.store import HeadStart
 from gradcast.runs import prepared
 from gradcast.runs.prepared import PreparedRun
 from gradcast.specs.text import parse
+from tests.data.images import fill
 from tests.helpers import CPU
 from tests.trained_runs import small
 
@@ -132,3 +136,20 @@ def test_head_starts_of_networks_that_begin_alike_are_told_apart(monkeypatch: py
         spec = small(*network, "head_start.steps=2", "head_start.batch=4")
         shared.head_starts(spec.rows[0].setting, [0])
     assert seen[0] == seen[2] != seen[1]
+
+
+def test_classes_of_own_folders_are_shown_before_training_and_stored(tmp_path: Path) -> None:
+    for label, count in (("cat", 5), ("dog", 10)):
+        fill(tmp_path / "pets" / label, count)
+    text = io.StringIO()
+    with ProgressDisplay(Console(file=text, width=80)) as display:
+        shelf = Shelf(tmp_path, Cache(tmp_path / "cache"), untracked)
+        shared = PreparedRun(Place(CPU, torch.float32), shelf, display=display)
+        setting = small("stream.source=folder", "stream.path=pets", "stream.size=8", "stream.samples=5").rows[0].setting
+        described = shared.stream(setting).describe()
+        assert shared.stream(setting).describe() == described
+    assert (
+        text.getvalue().count("pets: 2 classes with images to train and to test on: cat (4 and 1), dog (8 and 2)") == 1
+    )
+    assert described["classes"] == ["cat", "dog"]
+    assert described["images_per_class"] == {"train": [4, 8], "test": [1, 2]}

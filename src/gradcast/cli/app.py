@@ -63,8 +63,10 @@ def main() -> None:
         typer.echo(str(stopped), err=True)
         sys.exit(stopped.code)
     except OSError as error:
-        unwritable = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, errno.ENOTDIR)
-        elsewhere = " or choose another place with --out" if error.filename else ""
-        remedy = f"; free some space{elsewhere}" if unwritable else ""
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        closed = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR)
+        elsewhere = bool(error.filename) and (full or closed)
+        remedies = ["free some space"] * full + ["choose another place with --out"] * elsewhere
+        remedy = f"; {' or '.join(remedies)}" if remedies else ""
         complain(f"{error.filename or 'the output'}: {error.strerror or error}{remedy}")
         sys.exit(BAD_INPUT)

@@ -24,7 +24,7 @@ from rich.table import Column, Table
 from torch import Tensor
 
 from gradcast.core import Metrics
-from gradcast.errors import one_line
+from gradcast.errors import one_line, printable
 from gradcast.results.report import verdicts
 from gradcast.results.report.words import SELECTED
 from gradcast.results.result import RowResult
@@ -117,6 +117,10 @@ class ProgressDisplay:
         # the first step of all compiles kernels on a GPU, which takes a while
         bar = self.progress.add_task(escape(label), total=groups * extent.steps, note="getting ready")
         return RowProgress(self, bar, extent)
+
+    def note(self, sentence: str) -> None:
+        """Print a sentence above the bars."""
+        self.console.print(f"[dim]{escape(printable(sentence))}", soft_wrap=True)
 
     def skipped(self, label: str) -> None:
         """Say that the row needs no run."""

@@ -14,13 +14,14 @@ from gradcast.cli.options import DataOption, SetOption, data_folder
 from gradcast.data.cache import Cache, Entry, default_cache
 from gradcast.data.catalogue import Dataset
 from gradcast.data.check import check as check_dataset
+from gradcast.data.check import own_folder
 from gradcast.data.extract import extract
 from gradcast.data.fetch import download
 from gradcast.data.load import Shelf
 from gradcast.data.registry import DATASETS
 from gradcast.data.sheet import contact_sheet
 from gradcast.devices import Place
-from gradcast.errors import GradcastError
+from gradcast.errors import GradcastError, printable
 from gradcast.head_start.store import NAME as HEAD_START
 from gradcast.head_start.store import TOLD
 from gradcast.runs.jsontext import parse_json
@@ -54,22 +55,26 @@ def list_datasets(data: DataOption = None) -> None:
 
 
 @app.command()
-def check(name: str, data: DataOption = None) -> None:
+def check(
+    name: Annotated[str, typer.Argument(help="a dataset, or 'folder' for your own")],
+    data: DataOption = None,
+    path: Annotated[str, typer.Option(help="your folder or zip archive of images")] = "",
+) -> None:
     """Verify a dataset: completeness, counts a class, checksums where published, every bad file by name.
 
     Exit code 1 when there are problems; an incomplete dataset that can be used is not one.
     """
-    errors = Console(stderr=True)
-    with ProgressDisplay(errors) as display:
-        found = check_dataset(_dataset(name), Shelf(data_folder(data), Cache(default_cache()), display.track))
-    for sentence in found.facts:
-        typer.echo(f"{name}: {sentence}")
-    for sentence in found.notes:
-        typer.echo(f"{name}: note: {sentence}")
-    for sentence in found.problems:
-        typer.echo(f"{name}: problem: {sentence}")
-    typer.echo(f"{name}: {'has problems; a run leaves unreadable images out' if found.problems else 'ok'}")
-    if found.problems:
+    if (name == "folder") != bool(path):
+        raise GradcastError("--path belongs to the name 'folder': gradcast data check folder --path DIR")
+    with ProgressDisplay(Console(stderr=True)) as display:
+        shelf = Shelf(data_folder(data), Cache(default_cache()), display.track)
+        found = check_dataset(own_folder(shelf.find(path, "--path")) if path else _dataset(name), shelf)
+    problems = found.unreadable + found.problems
+    for kind, sentences in (("", found.facts), ("note: ", found.notes), ("problem: ", problems)):
+        for sentence in sentences:
+            typer.echo(f"{name}: {kind}{printable(sentence)}")
+    typer.echo(f"{name}: {found.verdict}")
+    if problems:
         raise typer.Exit(1)
 
 
@@ -109,11 +114,20 @@ def show(
 
 @app.command()
 def cache(
+    action: Annotated[
+        Literal["check"] | None, typer.Argument(help="check: compare every byte with what was written")
+    ] = None,
     clear: Annotated[bool, typer.Option("--clear", help="delete what is shown")] = False,
     only: Annotated[CacheKind | None, typer.Option(help="decoded images, or head starts alone")] = None,
 ) -> None:
-    """Show the cache of decoded images and of head starts and its size, or empty it."""
+    """Show the cache of decoded images and of head starts and its size, check it, or empty it.
+
+    Damaged entries are named and deleted, exit code 1: what needs them makes them anew.
+    """
     store, shown = Cache(default_cache()), list[Entry]()
+    if action == "check":
+        _check_cache(store)
+        return
     for kind in get_args(CacheKind) if only is None else (only,):
         found = [entry for entry in store.entries() if (entry.name == HEAD_START) == (kind == "head-starts")]
         if found:
@@ -124,6 +138,21 @@ def cache(
     typer.echo(f"{sum(entry.size for entry in shown) / 2**20:9.1f} MB  in {store.root}")
     if clear:
         typer.echo(f"freed {store.clear(shown) / 2**20:.1f} MB")
+
+
+def _check_cache(store: Cache) -> None:
+    entries, damaged = store.entries(), list[Entry]()
+    with ProgressDisplay(Console(stderr=True)) as display:
+        for entry in display.track(entries, "reading the cache", len(entries)):
+            fault = entry.fault()
+            if fault is not None:
+                damaged.append(entry)
+                typer.echo(f"{entry.path}: {printable(fault)}")
+    store.clear(damaged)
+    typer.echo(f"{len(entries) - len(damaged)} of {len(entries)} entries are as they were written")
+    if damaged:
+        typer.echo(f"deleted {len(damaged)}; what needs them makes them anew")
+        raise typer.Exit(1)
 
 
 def _of_head_start(entry: Entry) -> str:

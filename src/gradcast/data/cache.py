@@ -17,7 +17,7 @@ import numpy as np
 
 from gradcast.data.arrays import UNREADABLE
 from gradcast.data.cache_record import RECORD, EntryRecord
-from gradcast.data.limits import in_words
+from gradcast.data.limits import size_in_words
 from gradcast.errors import GradcastError, message_of, warn
 
 Arrays = dict[str, np.ndarray]
@@ -120,7 +120,7 @@ class Cache:
         free = shutil.disk_usage(place).free
         if size > free:
             raise GradcastError(
-                f"{what} takes {in_words(size)} in the cache {self.root}, where {in_words(free)} are free; "
+                f"{what} takes {size_in_words(size)} in the cache {self.root}, where {size_in_words(free)} are free; "
                 "free some space there or set GRADCAST_CACHE to another folder"
             )
 

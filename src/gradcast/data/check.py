@@ -7,21 +7,38 @@ from pathlib import Path
 import numpy as np
 
 from gradcast.data.catalogue import Dataset
+from gradcast.data.class_counts import in_words
+from gradcast.data.class_folders import class_folders
+from gradcast.data.decoded import in_sentence
 from gradcast.data.files import Reader, Track, why_unreadable
 from gradcast.data.images import Source
 from gradcast.data.labelled import LabelledFiles
 from gradcast.data.load import Shelf
+from gradcast.data.pool_images import any_images
 from gradcast.data.scan import UNREADABLE, ImageFiles
 from gradcast.errors import GradcastError
 
 
 @dataclass
 class Findings:
-    """What a check found: facts, deviations one can live with, and problems."""
+    """What a check found: facts, deviations one can live with, images that cannot be read, and other problems."""
 
     facts: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+
+    @property
+    def verdict(self) -> str:
+        """All of it in a few words."""
+        if self.problems:
+            return "has problems"
+        return "has unreadable images, which a run leaves out" if self.unreadable else "ok"
+
+
+def own_folder(path: Path) -> Dataset:
+    """Anybody's folder or archive of images, to be checked like a dataset."""
+    return Dataset("folder", "", "", "", "", lambda _: [path], files=class_folders, pool=any_images)
 
 
 def check(dataset: Dataset, shelf: Shelf) -> Findings:
@@ -56,6 +73,9 @@ def _images(dataset: Dataset, root: Path, found: Findings, track: Track) -> None
             found.notes.append(f"usable as a pool only: {error}")
     if labelled is not None:
         _counts(dataset, np.array(labelled.train_y), np.array(labelled.test_y), labelled.classes, found)
+        if not dataset.expected:
+            each = (np.bincount(y, minlength=len(labelled.classes)) for y in (labelled.train_y, labelled.test_y))
+            found.facts.append(in_words(labelled.classes, *(counts.tolist() for counts in each)))
         collections = [labelled.train, labelled.test]
     else:
         assert dataset.pool is not None
@@ -63,9 +83,14 @@ def _images(dataset: Dataset, root: Path, found: Findings, track: Track) -> None
         expected = dataset.expected[0] if dataset.expected else None
         incomplete = f" of {expected:,}" if expected and expected != len(collections[0]) else ""
         found.facts.append(f"{len(collections[0]):,}{incomplete} training images")
+    left_out = {**collections[0].left_out, **(labelled.left_out if labelled else {})}
+    if left_out:
+        found.notes.append(f"left out: {in_sentence(left_out)}")
     for files in collections:
-        for name, reason in _unreadable(files, track).items():
-            found.problems.append(f"{files.root / name} cannot be read: {reason}")
+        bad = _unreadable(files, track)
+        found.unreadable += [f"{files.root / name} cannot be read: {reason}" for name, reason in bad.items()]
+        if len(bad) == len(files):
+            found.problems.append(f"none of the {len(files):,} images in {files.root} can be read")
 
 
 def _unreadable(files: ImageFiles, track: Track) -> dict[str, str]:
@@ -103,7 +128,7 @@ def _checksums(dataset: Dataset, paths: list[Path], found: Findings) -> None:
                 matching += 1
             else:
                 found.notes.append(
-                    f"{path.name} is not the publisher's file byte for byte; its content is checked below"
+                    f"{path.name} is not the publisher's file byte for byte; its content was checked instead"
                 )
     if matching:
         found.facts.append(f"{matching} of {len(paths)} files match the publisher's checksums")

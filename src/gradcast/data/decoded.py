@@ -9,7 +9,7 @@ from jaxtyping import Bool
 from gradcast.data.array_file import array_file
 from gradcast.data.files import Track, decode
 from gradcast.data.images import Shape
-from gradcast.data.limits import in_words
+from gradcast.data.limits import size_in_words
 from gradcast.data.scan import ImageFiles, LeftOut, maybe_pictures
 from gradcast.errors import GradcastError, warn
 
@@ -29,7 +29,7 @@ def write_decoded(
     Returns which ones were good.
     """
     bad: dict[str, str] = {}
-    size = in_words(decoded_size(files, shape))
+    size = size_in_words(decoded_size(files, shape))
     what = f"decoding {files.root.name} to {shape[1]} x {shape[2]} pixels, {size} in the cache"
     with array_file(folder / f"{prefix}x.npy", shape, len(files)) as append:
         images = decode(files, shape, how="squash" if squash else "fit", track=track, what=what)

@@ -18,7 +18,7 @@ from PIL import ExifTags, Image, ImageOps
 from PIL.TiffImagePlugin import BITSPERSAMPLE, TiffImageFile
 
 from gradcast.data.images import Shape
-from gradcast.data.limits import LARGEST_IMAGE, in_words
+from gradcast.data.limits import LARGEST_IMAGE, size_in_words
 from gradcast.data.scan import FORMATS, UNREADABLE, ImageFiles
 from gradcast.errors import GradcastError, message_of
 
@@ -80,7 +80,7 @@ class Reader:
 
 def _check_image(size: int) -> None:
     if size > LARGEST_IMAGE:
-        raise ValueError(f"{in_words(size)} are more than an image file may have, {in_words(LARGEST_IMAGE)}")
+        raise ValueError(f"{size_in_words(size)} are more than an image file may have, {size_in_words(LARGEST_IMAGE)}")
 
 
 def _upright(image: Image.Image) -> Image.Image:

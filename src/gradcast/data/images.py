@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Int, Int64, UInt8
 from torch.nn.functional import interpolate
 
+from gradcast.data.class_counts import in_words
 from gradcast.errors import GradcastError
 
 Colour = Literal["own", "grey", "rgb"]
@@ -101,6 +102,10 @@ class Source:
         """How many images each class has, to train and to test on."""
         parts = {"train": self.train.y, "test": self.test.y}
         return {part: np.bincount(y, minlength=len(self.classes)).tolist() for part, y in parts.items()}
+
+    def classes_in_words(self) -> str:
+        """The classes with their numbers of images."""
+        return in_words(self.classes, **self.counts())
 
     def converted(self, colour: Colour, size: int | None) -> "Source":
         """The same in grey or colour and at another size, where that is asked for."""

@@ -18,7 +18,7 @@ def check_size(path: Path, most: int = LARGEST) -> int:
         raise GradcastError(f"{path} cannot be read ({message_of(error)}); fetch it again") from None
     if size > most:
         raise GradcastError(
-            f"{path} has {in_words(size)} and files of its kind at most {in_words(most)}; it is not opened: "
+            f"{path} has {size_in_words(size)} and files of its kind at most {size_in_words(most)}; it is not opened: "
             "fetch it again, or choose another"
         )
     return size
@@ -34,6 +34,6 @@ def read_list(path: Path) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
-def in_words(size: int) -> str:
+def size_in_words(size: int) -> str:
     """A number of bytes for a person."""
     return f"{size / 2**30:,.1f} GB" if size >= 2**30 else f"{size / 2**20:,.1f} MB"

@@ -12,6 +12,7 @@ OTHERS = {
     "npz": "an .npz file at stream.path with x_train, y_train, x_test, y_test",
     "python": "images that the caller of gradcast.run brings along",
 }
+OWN = ("folder", "npz", "python")  # the user's own images: nobody else has counted them
 # Every dataset, by an entry point of the group ``gradcast.sources`` also another package's.
 DATASETS: Mapping[str, Dataset] = {**CATALOGUE, **third_parties("source", Dataset, CATALOGUE.keys() | OTHERS.keys())}
 SOURCES: Mapping[str, str] = {

@@ -164,10 +164,10 @@ def _pictures() -> set[str]:
 
 def _reason(name: str, known: set[str], pictures: set[str]) -> str | None:
     """Why a file is no image that is read here, by its name; None: it is one."""
-    suffix = os.path.splitext(name)[1].lower()
+    suffix = name[max(name.rfind("."), 0) :].lower()
     if suffix in known:
         return None
-    if suffix in ("", "."):
+    if not suffix.startswith(".") or suffix == ".":
         return NO_ENDING
     return f"{suffix} files" if suffix in pictures else OTHER
 

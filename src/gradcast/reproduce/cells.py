@@ -110,4 +110,5 @@ def digest(facts: object) -> str:
 
 def content(place: RunDirectory) -> dict[str, object]:
     """What was drawn to make its stream, and digests of all data, weights and code of others."""
-    return {name: value for name, value in place.drawn(ROW).items() if name != "classes"}  # names decide nothing
+    shown = ("classes", "images_per_class")  # to a person; they decide nothing that the digests do not
+    return {name: value for name, value in place.drawn(ROW).items() if name not in shown}

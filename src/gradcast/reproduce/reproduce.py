@@ -182,3 +182,7 @@ class Named:
 
     def skipped(self, label: str) -> None:
         """Not worth a word: tables share rows all the time."""
+
+    def note(self, sentence: str) -> None:
+        """As the display does."""
+        self.display.note(sentence)

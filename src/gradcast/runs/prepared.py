@@ -5,6 +5,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from gradcast.data.images import Pixels, Source
 from gradcast.data.load import Shelf
+from gradcast.data.registry import OWN
 from gradcast.devices import Place
 from gradcast.errors import GradcastError
 from gradcast.head_start.course import Course, take_over
@@ -53,6 +54,10 @@ class Display(Protocol):
         """A row was finished earlier."""
         ...
 
+    def note(self, sentence: str) -> None:
+        """Something to know before training."""
+        ...
+
 
 class PreparedRun:
     """Made once, asked for by setting; ``source`` and ``images`` come from the caller where the setting says so."""
@@ -75,6 +80,8 @@ class PreparedRun:
         key = setting.stream.model_dump_json()
         if key not in self._streams:
             self._streams[key] = build.stream(setting.stream, self.shelf, self.source)
+            if self.display is not None and setting.stream.source in OWN:
+                self.display.note(f"{setting.stream.path or 'your images'}: {self._streams[key].classes_in_words}")
         return self._streams[key]
 
     def data(self, setting: Setting, seeds: Sequence[int]) -> TaskData:

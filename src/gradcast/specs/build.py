@@ -74,13 +74,12 @@ def stream(spec: StreamSpec, shelf: Shelf, source: Source | None = None) -> Stre
         tasks, width, facts = scenarios.split(
             found, spec.tasks, spec.data_seed, classes_per_task=per_task, class_order=spec.class_order
         )
-    samples = None if spec.samples == "all" else spec.samples
+    samples, shape = None if spec.samples == "all" else spec.samples, found.shape
     for index, task in enumerate(tasks):
         if samples is not None and samples > len(task.train):
             raise GradcastError(
                 f"task {index} has {len(task.train)} training images, stream.samples asks for {samples}; lower it"
             )
-    shape = found.shape
     if "rotate" in spec.augment and shape[1] != shape[2]:
         raise GradcastError(f"'rotate' needs square images, these have {shape[1]} x {shape[2]} pixels; set stream.size")
     return Stream(
@@ -95,6 +94,7 @@ def stream(spec: StreamSpec, shelf: Shelf, source: Source | None = None) -> Stre
         scale_for(spec.normalise, shape[0], lambda: found.moments),
         named(spec.augment),
         own_tasks,
+        found.classes_in_words(),
     )
 
 

@@ -62,6 +62,7 @@ class Stream:
     scale: Scale = field(default_factory=Scale)
     steps: tuple[Augmentation, ...] = ()  # augmentations of labelled training images
     own_tasks: Callable[[int], Sequence[Task]] | None = None  # tasks of a seed, where every seed has its own
+    classes_in_words: str = ""  # of the source, with their numbers of images
 
     def task(self, number: int, seed: int) -> Task:
         """A task as this seed sees it."""

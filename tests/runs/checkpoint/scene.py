@@ -57,6 +57,7 @@ class Cutting:
         return rounds
 
     def skipped(self, label: str) -> None: ...
+    def note(self, sentence: str) -> None: ...
 
     def stepped(self, step: int, task: int, metrics: Metrics) -> None:
         self.left -= 1
