@@ -81,3 +81,18 @@ def test_objects_and_other_members_are_refused_and_never_unpickled(tmp_path: Pat
     with pytest.raises(ValueError, match=r"'x.pkl' is no array"):
         read_npz(tmp_path / "b.npz")
     assert not mark.exists()
+
+
+def test_arrays_that_unpack_to_more_than_a_file_may_hold_are_not_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    np.savez_compressed(tmp_path / "a.npz", x=np.zeros(600_000, np.uint8), y=np.zeros(600_000, np.uint8))
+    assert (tmp_path / "a.npz").stat().st_size < 10_000
+    monkeypatch.setattr("gradcast.data.arrays.LARGEST", 1_000_000)
+    tracemalloc.start()
+    with pytest.raises(
+        ValueError, match=r"its arrays take 1\.1 MB, and one file may hold 1\.0 MB; use a folder of images"
+    ):
+        read_npz(tmp_path / "a.npz")
+    assert tracemalloc.get_traced_memory()[1] < 500_000
+    tracemalloc.stop()

@@ -1,4 +1,5 @@
 import os
+import pickle
 import re
 from pathlib import Path
 from typing import Any
@@ -204,3 +205,15 @@ def test_the_real_files(data: Path) -> None:
     assert source.classes[0] == "apple"
     assert set(np.bincount(source.train.y)) == {500}
     assert set(np.bincount(source.test.y)) == {100}
+
+
+@pytest.mark.parametrize("name", ["cifar-10", "cifar-100"])
+def test_keys_may_be_text(tmp_path: Path, name: str) -> None:
+    folder, layout = write_python(tmp_path, name), PYTHON[name]
+    before = read_cifar(name, folder, layout)
+    for file in (*layout.train, *layout.test, layout.names):
+        content = pickle.loads((folder / file).read_bytes(), encoding="bytes")
+        (folder / file).write_bytes(pickle.dumps({key.decode(): value for key, value in content.items()}))
+    after = read_cifar(name, folder, layout)
+    assert np.array_equal(before.train.x, after.train.x)
+    assert (before.classes, before.train.y.tolist()) == (after.classes, after.train.y.tolist())

@@ -154,7 +154,7 @@ def test_a_shape_that_the_bytes_do_not_fill_is_refused(tmp_path: Path, shape: An
         (b"", "pickle exhausted|Ran out"),
         (b"not a pickle at all", ""),
         (b"\x80\x02", ""),
-        (b"\x80\x63.", "protocol"),
+        (b"\x80\x63N.", "protocol"),
         (b"PK\x03\x04" + bytes(100), ""),
         (b"\x80\x02X\xff\xff\xff\x7fabc.", ""),
         (b"\x80\x04\x8e" + b"\xff" * 8 + b"abc.", ""),
@@ -171,7 +171,7 @@ def test_a_shape_that_the_bytes_do_not_fill_is_refused(tmp_path: Path, shape: An
         (b"I" + b"9" * 10_000 + b"\n.", ""),
         (b"\x80\x02]q\0h\0a.", "RecursionError"),
         (b"\x80\x02" + b"]" * 100_000 + b"a" * 99_999 + b".", "RecursionError"),
-        (b"\x80\x02}]K\x01s.", "unhashable"),
+        (b"\x80\x02}]K\x01s.", "a list as the key of a dict"),
         (b"\x80\x02cnumpy\nndarray\n)R.", ""),
         (b"\x80\x02cnumpy\nndarray\n)\x81.", ""),
         (b"\x80\x02cnumpy\ndtype\n)R.", ""),
@@ -220,7 +220,7 @@ def test_lists_of_the_same_lists_take_no_time(tmp_path: Path) -> None:
 
 def test_a_folder_or_nothing_in_place_of_the_file(tmp_path: Path) -> None:
     assert re.search("is not a readable pickle", refusal(load_pickle, tmp_path))
-    assert re.search("is not a readable pickle", refusal(load_pickle, tmp_path / "missing"))
+    assert re.search(r"missing cannot be read \(No such file", refusal(load_pickle, tmp_path / "missing"))
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

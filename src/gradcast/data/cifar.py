@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import UInt8
 
 from gradcast.data.images import Images, Source
+from gradcast.data.limits import check_size, read_list
 from gradcast.data.pickles import load_pickle
 from gradcast.errors import GradcastError
 
@@ -20,22 +22,22 @@ class Layout:
     train: tuple[str, ...]
     test: tuple[str, ...]
     names: str  # file with the names of the classes
-    labels: bytes  # python: key of the labels; binary: unused
-    label_names: bytes
+    labels: str  # python: key of the labels; binary: unused
+    label_names: str
     label_bytes: int  # binary: bytes before the pixels, the last of which is the label
 
 
 PYTHON = {
     "cifar-10": Layout(
-        tuple(f"data_batch_{i}" for i in range(1, 6)), ("test_batch",), "batches.meta", b"labels", b"label_names", 0
+        tuple(f"data_batch_{i}" for i in range(1, 6)), ("test_batch",), "batches.meta", "labels", "label_names", 0
     ),
-    "cifar-100": Layout(("train",), ("test",), "meta", b"fine_labels", b"fine_label_names", 0),
+    "cifar-100": Layout(("train",), ("test",), "meta", "fine_labels", "fine_label_names", 0),
 }
 BINARY = {
     "cifar-10": Layout(
-        tuple(f"data_batch_{i}.bin" for i in range(1, 6)), ("test_batch.bin",), "batches.meta.txt", b"", b"", 1
+        tuple(f"data_batch_{i}.bin" for i in range(1, 6)), ("test_batch.bin",), "batches.meta.txt", "", "", 1
     ),
-    "cifar-100": Layout(("train.bin",), ("test.bin",), "fine_label_names.txt", b"", b"", 2),
+    "cifar-100": Layout(("train.bin",), ("test.bin",), "fine_label_names.txt", "", "", 2),
 }
 
 
@@ -60,16 +62,25 @@ def read_cifar(name: str, folder: Path, layout: Layout) -> Source:
 
 
 def _read_python(path: Path, layout: Layout) -> Images:
-    content = load_pickle(path)
-    if not isinstance(content, dict) or b"data" not in content or layout.labels not in content:
-        raise GradcastError(f"{path} has no entries 'data' and '{layout.labels.decode()}'; fetch it again")
-    pixels, labels = content[b"data"], content[layout.labels]
+    content = _entries(path)
+    if "data" not in content or layout.labels not in content:
+        raise GradcastError(f"{path} has no entries 'data' and '{layout.labels}'; fetch it again")
+    pixels, labels = content["data"], content[layout.labels]
     if not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8 or pixels.shape[1:] != (PIXELS,):
         raise GradcastError(f"{path} holds no rows of {PIXELS} bytes; fetch it again")
     return Images(pixels.reshape(-1, 3, 32, 32), _labels(labels, path))
 
 
+def _entries(path: Path) -> dict[object, Any]:
+    """A pickled dict by names, whichever Python wrote it; nothing where it is something else."""
+    content = load_pickle(path)
+    if not isinstance(content, dict):
+        return {}
+    return {key.decode("latin1") if isinstance(key, bytes) else key: value for key, value in content.items()}
+
+
 def _read_binary(path: Path, layout: Layout) -> Images:
+    check_size(path)
     raw = np.fromfile(path, dtype=np.uint8)
     row = layout.label_bytes + PIXELS
     if raw.size == 0 or raw.size % row:
@@ -87,11 +98,10 @@ def _labels(labels: object, path: Path) -> np.ndarray:
 
 def _names(path: Path, layout: Layout) -> tuple[str, ...]:
     if layout.label_bytes:
-        return tuple(path.read_text(errors="replace").split())
-    content = load_pickle(path)
-    names = content.get(layout.label_names) if isinstance(content, dict) else None
+        return tuple(name for line in read_list(path) for name in line.split())
+    names = _entries(path).get(layout.label_names)
     if not isinstance(names, list):
-        raise GradcastError(f"{path} has no entry '{layout.label_names.decode()}'; fetch it again")
+        raise GradcastError(f"{path} has no entry '{layout.label_names}'; fetch it again")
     return tuple(name.decode(errors="replace") if isinstance(name, bytes) else str(name) for name in names)
 
 

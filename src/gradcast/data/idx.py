@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from gradcast.data.images import Images, Source
+from gradcast.data.limits import LARGEST, check_size, size_in_words
 from gradcast.errors import GradcastError
 
 FILES = {
     "train": ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
     "test": ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"),
 }
-LARGEST = 2**30
 MOST_DIMENSIONS = 4
 DIGITS = tuple(str(digit) for digit in range(10))
 CLOTHES = ("t-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
@@ -43,6 +43,7 @@ def read_idx_dataset(name: str, paths: list[Path], classes: tuple[str, ...]) -> 
 
 def read_idx(path: Path) -> np.ndarray:
     """An idx file of unsigned bytes: two zeros, type 8, number of dimensions, their sizes, the data."""
+    check_size(path)
     try:
         with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
             shape = _shape(file, path)
@@ -67,5 +68,5 @@ def _shape(file: BufferedIOBase, path: Path) -> tuple[int, ...]:
         raise GradcastError(f"{path} ends inside its header; fetch it again")
     shape = struct.unpack(f">{dimensions}I", sizes)
     if math.prod(shape) > LARGEST:
-        raise GradcastError(f"{path} promises more than {LARGEST} bytes, which no dataset of this kind has")
+        raise GradcastError(f"{path} promises more than {size_in_words(LARGEST)}, which no dataset of this kind has")
     return shape

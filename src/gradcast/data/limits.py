@@ -15,7 +15,7 @@ def check_size(path: Path, most: int = LARGEST) -> int:
     try:
         size = path.stat().st_size
     except OSError as error:
-        raise GradcastError(f"{path} cannot be read ({message_of(error)}); fetch it again") from None
+        raise GradcastError(f"{path} cannot be read ({_reason(error)}); fetch it again") from None
     if size > most:
         raise GradcastError(
             f"{path} has {size_in_words(size)} and files of its kind at most {size_in_words(most)}; it is not opened: "
@@ -30,10 +30,14 @@ def read_list(path: Path) -> list[str]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:
-        raise GradcastError(f"{path} cannot be read ({message_of(error)}); fetch it again") from None
+        raise GradcastError(f"{path} cannot be read ({_reason(error)}); fetch it again") from None
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 def size_in_words(size: int) -> str:
     """A number of bytes for a person."""
     return f"{size / 2**30:,.1f} GB" if size >= 2**30 else f"{size / 2**20:,.1f} MB"
+
+
+def _reason(error: OSError | ValueError) -> str:
+    return getattr(error, "strerror", None) or message_of(error)

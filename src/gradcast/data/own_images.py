@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from gradcast.data import arrays
-from gradcast.data.images import Images, Pixels, Source
+from gradcast.data.images import CHUNK, Images, Pixels, Source
 from gradcast.errors import GradcastError, message_of
 
 Array = np.ndarray | Tensor
@@ -72,11 +72,15 @@ def pixels(values: Array, what: str = "the pool") -> Pixels:
         raise GradcastError(f"{what} has shape {x.shape}; images have one channel or three")
     if x.dtype == np.uint8:
         return np.ascontiguousarray(x)
-    if x.dtype.kind not in "fiub" or not np.isfinite(x).all() or x.min(initial=0) < 0 or x.max(initial=0) > 1:
-        raise GradcastError(
-            f"{what} holds {x.dtype} numbers outside 0 to 1; give bytes (uint8, 0 to 255) or numbers from 0 to 1"
-        )
-    return np.rint(x * 255.0).astype(np.uint8)
+    found = np.empty(x.shape, dtype=np.uint8)
+    for start in range(0, len(x), CHUNK):  # a few at a time: they take eight times the memory
+        part = x[start : start + CHUNK]
+        if x.dtype.kind not in "fiub" or not np.isfinite(part).all() or part.min() < 0 or part.max() > 1:
+            raise GradcastError(
+                f"{what} holds {x.dtype} numbers outside 0 to 1; give bytes (uint8, 0 to 255) or numbers from 0 to 1"
+            )
+        found[start : start + CHUNK] = np.rint(part * 255.0)
+    return found
 
 
 def _collected(dataset: Dataset[Any]) -> tuple[np.ndarray, np.ndarray]:

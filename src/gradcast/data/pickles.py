@@ -6,13 +6,14 @@ refused.
 """
 
 import pickle
-import pickletools
 import re
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
+from gradcast.data.limits import check_size
+from gradcast.data.pickle_program import check_program
 from gradcast.errors import GradcastError
 
 BROKEN = (
@@ -23,9 +24,10 @@ BROKEN = (
 
 def load_pickle(path: Path) -> Any:  # noqa: ANN401 - a pickle holds what it holds; callers check
     """The content of a pickle, strings of Python 2 as bytes."""
+    check_size(path)
     try:
         with open(path, "rb") as file:
-            _check_memo(file)
+            check_program(file)
             file.seek(0)
             return _finished(_Unpickler(file, encoding="bytes").load(), {})
     except _ForbiddenNameError as error:
@@ -36,13 +38,6 @@ def load_pickle(path: Path) -> Any:  # noqa: ANN401 - a pickle holds what it hol
         raise GradcastError(
             f"{path} is not a readable pickle ({type(error).__name__}: {_brief(error)}); fetch it again"
         ) from None
-
-
-def _check_memo(file: IO[bytes]) -> None:
-    """Values to be remembered are numbered one by one; a number out of nowhere would only fill the memory."""
-    for count, (operation, number, _) in enumerate(pickletools.genops(file)):
-        if operation.name in ("PUT", "BINPUT", "LONG_BINPUT") and (number or 0) > count:
-            raise ValueError(f"memo number {number} after {count} operations")
 
 
 def _brief(error: Exception) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from gradcast.data.images import Images, Source
+from gradcast.data.limits import LARGEST, check_size
 from gradcast.errors import GradcastError
 
 FILES = ("train_32x32.mat", "test_32x32.mat")
@@ -24,7 +25,6 @@ MATRIX, COMPRESSED = 14, 15
 TYPES = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
 NUMBERS = range(6, 16)  # classes of matrices; others are text, cells, structures, ...
 COMPLEX = 0x800
-LARGEST = 2**30  # bytes of an unpacked variable; the true ones have a quarter
 
 
 def find_svhn(data: Path) -> list[Path] | None:
@@ -40,6 +40,7 @@ def read_svhn(paths: list[Path]) -> Source:
 
 
 def _read(path: Path) -> Images:
+    check_size(path)
     try:
         arrays = _arrays(memoryview(path.read_bytes()))
     except (OSError, ValueError, LookupError, OverflowError, MemoryError, struct.error, zlib.error) as error:
