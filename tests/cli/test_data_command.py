@@ -81,7 +81,8 @@ def test_fetch_downloads_verifies_and_unpacks(tmp_path: Path, monkeypatch: pytes
     thread.start()
     try:
         url = f"http://127.0.0.1:{server.server_address[1]}/tiny-imagenet-200.zip"
-        item = Download(url, archive.name, f"sha256:{file_digest(archive, 'sha256')}", unpack=True)
+        checksum = f"sha256:{file_digest(archive, 'sha256')}"
+        item = Download(url, archive.name, checksum, archive.stat().st_size, unpack=True)
         original = CATALOGUE["tiny-imagenet"]
         changed = type(original)(**{**vars(original), "downloads": (item,)})
         monkeypatch.setitem(DATASETS, "tiny-imagenet", changed)  # type: ignore[arg-type]

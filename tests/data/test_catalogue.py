@@ -19,8 +19,9 @@ def test_every_entry_can_be_read_one_way_or_another() -> None:
 def test_downloads_name_plain_files_and_real_checksums() -> None:
     for dataset in CATALOGUE.values():
         for item in dataset.downloads:
-            assert item.url.startswith("http")
+            assert item.url.startswith("https://")
             assert "/" not in item.file
+            assert 4_000 < item.size < 4 << 30
             assert re.fullmatch(r"sha256:[0-9a-f]{64}|md5:[0-9a-f]{32}", item.checksum)
 
 

@@ -57,6 +57,7 @@ def _cifar(name: str) -> Dataset:
         "10": "sha256:6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce",
         "100": "sha256:85cd44d02ba6437773c5bbd22e183051d648de2e7d6b014e1ef29b855ba677a7",
     }
+    sizes = {"10": 170_498_071, "100": 169_001_437}
 
     def find(data: Path) -> list[Path]:
         found = find_cifar(name, data)
@@ -77,7 +78,7 @@ def _cifar(name: str) -> Dataset:
         f"{name}-{python}/ (pickles) or {name}-{binary}/ (binary), unpacked from {archive}",
         find,
         read=read,
-        downloads=(Download(f"{home}/{archive}", archive, sums[digits], unpack=True),),
+        downloads=(Download(f"{home}/{archive}", archive, sums[digits], sizes[digits], unpack=True),),
         expected=(50_000, 10_000, int(digits)),
     )
 
@@ -91,25 +92,28 @@ def _mini(data: Path) -> list[Path]:
     return [] if folder is None else find_caches(folder) or [folder]
 
 
-def _mnist_files(base: str, sums: tuple[str, str, str, str]) -> tuple[Download, ...]:
+def _mnist_files(base: str, files: tuple[tuple[str, int], ...]) -> tuple[Download, ...]:
     names = ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1")
-    return tuple(Download(f"{base}/{n}-ubyte.gz", f"{n}-ubyte.gz", s) for n, s in zip(names, sums, strict=True))
+    return tuple(
+        Download(f"{base}/{name}-ubyte.gz", f"{name}-ubyte.gz", digest, size)
+        for name, (digest, size) in zip(names, files, strict=True)
+    )
 
 
 def _catalogue() -> list[Dataset]:
-    mnist_sums = (
-        "md5:f68b3c2dcbeaaa9fbdd348bbdeb94873",
-        "md5:d53e105ee54ea40749a09fcbcd1e9432",
-        "md5:9fb629c4189551a2d022fa330f9573f3",
-        "md5:ec29112dd5afa0611ce80d1b7f02629c",
+    mnist_files = (
+        ("md5:f68b3c2dcbeaaa9fbdd348bbdeb94873", 9_912_422),
+        ("md5:d53e105ee54ea40749a09fcbcd1e9432", 28_881),
+        ("md5:9fb629c4189551a2d022fa330f9573f3", 1_648_877),
+        ("md5:ec29112dd5afa0611ce80d1b7f02629c", 4_542),
     )
-    fashion_sums = (
-        "md5:8d4fb7e6c68d591d4c3dfef9ec88bf0d",
-        "md5:25c81989df183df01b3e8a0aad5dffbe",
-        "md5:bef4ecab320f06d8554ea6380940ec79",
-        "md5:bb300cfdad3c16e7a12a480ee83cd310",
+    fashion_files = (
+        ("md5:8d4fb7e6c68d591d4c3dfef9ec88bf0d", 26_421_880),
+        ("md5:25c81989df183df01b3e8a0aad5dffbe", 29_515),
+        ("md5:bef4ecab320f06d8554ea6380940ec79", 4_422_102),
+        ("md5:bb300cfdad3c16e7a12a480ee83cd310", 5_148),
     )
-    house = "http://ufldl.stanford.edu/housenumbers"
+    house = "https://ufldl.stanford.edu/housenumbers"
     fashion = "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion"
     return [
         Dataset(
@@ -120,7 +124,7 @@ def _catalogue() -> list[Dataset]:
             "mnist/: four idx files, train-images-idx3-ubyte.gz and its sisters, gzipped or not",
             _idx("mnist"),
             read=partial(read_idx_dataset, "mnist", classes=DIGITS),
-            downloads=_mnist_files("https://ossci-datasets.s3.amazonaws.com/mnist", mnist_sums),
+            downloads=_mnist_files("https://ossci-datasets.s3.amazonaws.com/mnist", mnist_files),
             expected=(60_000, 10_000, 10),
         ),
         Dataset(
@@ -131,7 +135,7 @@ def _catalogue() -> list[Dataset]:
             "fashion-mnist/: four idx files named like MNIST's, gzipped or not",
             _idx("fashion-mnist"),
             read=partial(read_idx_dataset, "fashion-mnist", classes=CLOTHES),
-            downloads=_mnist_files(fashion, fashion_sums),
+            downloads=_mnist_files(fashion, fashion_files),
             expected=(60_000, 10_000, 10),
         ),
         _cifar("cifar-10"),
@@ -145,8 +149,18 @@ def _catalogue() -> list[Dataset]:
             lambda data: find_svhn(data) or [],
             read=read_svhn,
             downloads=(
-                Download(f"{house}/train_32x32.mat", "train_32x32.mat", "md5:e26dedcc434d2e4c54c9b2d4a06d8373"),
-                Download(f"{house}/test_32x32.mat", "test_32x32.mat", "md5:eb5a983be6a315427106f1b164d9cef3"),
+                Download(
+                    f"{house}/train_32x32.mat",
+                    "train_32x32.mat",
+                    "sha256:435e94d69a87fde4fd4d7f3dd208dfc32cb6ae8af2240d066de1df7508d083b8",
+                    182_040_794,
+                ),
+                Download(
+                    f"{house}/test_32x32.mat",
+                    "test_32x32.mat",
+                    "sha256:cdce80dfb2a2c4c6160906d0bd7c68ec5a99d7ca4831afa54f09182025b6a75b",
+                    64_275_384,
+                ),
             ),
             expected=(73_257, 26_032, 10),
         ),
@@ -161,10 +175,10 @@ def _catalogue() -> list[Dataset]:
             pool=tiny_imagenet_train,
             downloads=(
                 Download(
-                    f"http://cs231n.stanford.edu/{TINY_FOLDER}.zip",
+                    f"https://cs231n.stanford.edu/{TINY_FOLDER}.zip",
                     f"{TINY_FOLDER}.zip",
-                    "md5:90528d7ca1a48142e341f4ef8d21d0de",
-                    size=248_100_043,
+                    "sha256:6198c8ae015e2b3e007c7841da39ec069199b9aa3bfa943a462022fe5e43c821",
+                    248_100_043,
                     unpack=True,
                 ),
             ),
@@ -203,6 +217,7 @@ def _catalogue() -> list[Dataset]:
                     "https://data.caltech.edu/records/65de6-vp158/files/CUB_200_2011.tgz",
                     "CUB_200_2011.tgz",
                     "md5:97eceeb196236b17998738112f37df78",
+                    1_150_585_339,
                     unpack=True,
                 ),
             ),
@@ -220,6 +235,7 @@ def _catalogue() -> list[Dataset]:
                     "https://www.robots.ox.ac.uk/~vgg/data/fgvc-aircraft/archives/fgvc-aircraft-2013b.tar.gz",
                     "fgvc-aircraft-2013b.tar.gz",
                     "md5:d4acdd33327262359767eeaa97a4f732",
+                    2_753_340_328,
                     unpack=True,
                 ),
             ),

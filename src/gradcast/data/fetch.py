@@ -38,7 +38,7 @@ class Download:
     url: str
     file: str  # its name in the target folder
     checksum: str  # "sha256:<hex>" or "md5:<hex>"
-    size: int | None = None
+    size: int  # bytes; not one more is taken
     unpack: bool = False
 
 
@@ -112,7 +112,7 @@ def _fault(item: Download, path: Path) -> str | None:
     found = f"{kind}:{digest.hexdigest()}"
     if found != item.checksum.lower():
         return f"has the checksum {found} where {item.checksum} was expected"
-    if item.size is not None and size != item.size:
+    if size != item.size:
         return f"has {size} bytes where {item.size} were expected"
     return None
 
@@ -138,7 +138,7 @@ def _complete(item: Download, part: Path, *, progress: Progress, attempts: int, 
 def _receive(item: Download, part: Path, *, progress: Progress, timeout: float) -> None:
     """Ask once for what is missing and append it to the part."""
     start = _size(part)
-    if item.size is not None and start >= item.size > 0:
+    if start >= item.size > 0:
         if start == item.size:
             return  # stopped just before it was verified
         start = 0
@@ -156,15 +156,15 @@ def _receive(item: Download, part: Path, *, progress: Progress, timeout: float) 
             start = 0  # the server does not know ranges
         if total is None:
             total = item.size if length is None else start + length
-        if item.size is not None and total != item.size:  # a log-in page, perhaps: not worth the part
+        if total != item.size:  # a log-in page, perhaps: not worth the part
             raise _Interrupted(f"the server offers {total} bytes where {item.size} were expected")
-        done, rest = start, None if total is None else total - start
+        done, rest = start, total - start
         with open(part, "ab" if start else "wb") as file:
-            for block in _blocks(response, rest if length is None else length):
+            for block in _blocks(response, rest if length is None else min(rest, length)):
                 file.write(block)
                 done += len(block)
                 progress(done, total)
-        if total is not None and done < total:
+        if done < total:
             raise _Interrupted(f"the connection closed after {done} of {total} bytes")
 
 
@@ -197,14 +197,14 @@ def _range(response: HTTPResponse) -> tuple[int | None, int | None]:
     return int(told[1]), None if told[2] == "*" else int(told[2])
 
 
-def _blocks(response: HTTPResponse, count: int | None) -> Iterator[bytes]:
+def _blocks(response: HTTPResponse, count: int) -> Iterator[bytes]:
     """The body as it arrives, up to ``count`` bytes; every block is handed on before anything can go wrong."""
     try:
-        while count is None or count > 0:
-            block = response.read1(BLOCK if count is None else min(BLOCK, count))
+        while count > 0:
+            block = response.read1(min(BLOCK, count))
             if not block:
                 return
-            count = None if count is None else count - len(block)
+            count -= len(block)
             yield block
     except (OSError, HTTPException) as error:
         raise _interrupted(error) from None
