@@ -1,13 +1,18 @@
+import tracemalloc
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
+from gradcast.data.images import Pixels
 from gradcast.data.stored_images import StoredImages
 from gradcast.devices import Place
+from gradcast.streams import pool as module
 from gradcast.streams.augment import flip, grey, resize
 from gradcast.streams.pool import TRANSFORMS, Pool, named, subset
 from gradcast.streams.scale import Scale, reference_scale
-from tests.helpers import CPU
+from tests.helpers import CPU, EITHER_DEVICE
 
 
 def generators(count: int) -> list[torch.Generator]:
@@ -73,3 +78,40 @@ def test_subset() -> None:
 
 def test_augmentations_by_name() -> None:
     assert [step.name for step in named(["crop", "flip"])] == ["crop", "flip"]
+
+
+@pytest.mark.parametrize("device", EITHER_DEVICE)
+def test_of_a_large_pool_only_what_is_drawn_is_brought_to_the_device(
+    monkeypatch: pytest.MonkeyPatch, device: str
+) -> None:
+    x = np.random.default_rng(0).integers(0, 256, (20, 3, 8, 8), dtype=np.uint8)
+    taken: list[int] = []
+
+    def enlarge(x: Pixels) -> Pixels:
+        taken.append(len(x))
+        return x.repeat(2, axis=2).repeat(2, axis=3)
+
+    place, index = Place(torch.device(device), torch.float64), np.array([[3, 19], [0, 3]])
+    for images in (StoredImages.of(x), StoredImages(x, (3, 16, 16), enlarge)):
+        found = []
+        for most in (10**6, 100):
+            monkeypatch.setattr(module, "RESIDENT", most)
+            pool = Pool(images, Scale(), place=place)
+            taken.clear()
+            found.append(pool.images(0, [0, 1], index)[0])
+            assert taken == ([4] if most == 100 and images.enlarge else [])
+            assert (pool.x is None) == (most == 100 or (device == "cpu" and images.enlarge is None))
+        assert torch.equal(*found)
+        assert found[0].device.type == device
+
+
+def test_a_mapped_pool_is_not_copied(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((100, 3, 64, 64), np.uint8))
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    tracemalloc.start()
+    pool = Pool(StoredImages.of(mapped), Scale(), place=Place(CPU, torch.float32))
+    pool.images(0, [0], np.array([[5]]))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert np.shares_memory(pool.stored.x, mapped)
+    assert peak < mapped.nbytes / 10
