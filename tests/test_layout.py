@@ -1,5 +1,6 @@
 """The tests mirror the package, and the package stays easy to find one's way in."""
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -46,3 +47,14 @@ def test_few_modules_lie_in_the_root_and_no_two_have_one_name() -> None:
     assert len([module for module in MODULES if len(module.parts) == 1]) <= ROOT_MODULES
     names = Counter(module.name for module in MODULES if module.name != "registry.py")
     assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_the_tests_that_the_documents_name_are_there() -> None:
+    named = [
+        (file.name, *found)
+        for file in (TESTS.parent / "docs").glob("*.md")
+        for found in re.findall(r"(test_\w+\.py)::(test_\w+)", file.read_text(encoding="utf-8"))
+    ]
+    there = {path.name: path.read_text(encoding="utf-8") for path in TESTS.rglob("test_*.py")}
+    assert len(named) > 20
+    assert [own for own in named if f"def {own[2]}(" not in there.get(own[1], "")] == []
