@@ -157,6 +157,12 @@ def test_caches_and_folders_number_classes_alike(small: list[Path], tmp_path: Pa
     assert class_folders(tmp_path / "folders").classes == read_caches(small).classes
 
 
+def test_few_shot_splits_of_other_names(tmp_path: Path) -> None:
+    for part, label in (("Train", "n3"), ("Val", "n1"), ("TEST", "n2")):
+        fill(tmp_path / part / label, 3)
+    assert class_folders(tmp_path).classes == ("n3", "n1", "n2")
+
+
 def test_splits_of_the_same_classes_are_used_as_they_are(tmp_path: Path) -> None:
     for part, count in (("train", 5), ("val", 3)):
         for label in ("n1", "n2"):

@@ -25,7 +25,7 @@ def test_hidden_folders_and_other_formats_are_left_out_and_named(tmp_path: Path)
     fill(tmp_path / "cat", 1)
     for hidden in (".ipynb_checkpoints", ".thumbnails", "@eaDir", "cat/.cache"):
         fill(tmp_path / hidden, 1)
-    for name in ("cat/._000.png", "cat/a.avif", "cat/b.HEIC", "cat/c.jp2", "cat/raw", "cat/notes.txt"):
+    for name in ("cat/._000.png", "cat/a.avif", "cat/b.HEIC", "cat/c.jp2", "cat/raw", "cat/notes.txt", "cat/README"):
         (tmp_path / name).write_bytes(b"x")
     found = image_files(tmp_path)
     assert found.names == ("cat/000.png",)
@@ -37,7 +37,7 @@ def test_hidden_folders_and_other_formats_are_left_out_and_named(tmp_path: Path)
         ".heic files": ["cat/b.HEIC"],
         ".jp2 files": ["cat/c.jp2"],
         NO_ENDING: ["cat/raw"],
-        OTHER: ["cat/notes.txt"],
+        OTHER: ["cat/README", "cat/notes.txt"],
     }
     assert OTHER not in maybe_pictures(found.left_out)
     assert image_files(zipped(tmp_path / "cat", tmp_path / "cat.zip")).names == ("cat/000.png",)

@@ -5,8 +5,8 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import BufferedIOBase
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 from numpy.lib import format as npy
@@ -37,7 +37,7 @@ def array_file(path: Path, shape: Shape, most: int) -> Iterator[Callable[[Pixels
         _header(file, count, shape)  # as long as the first: numpy leaves room for larger counts
 
 
-def _header(file: IO[bytes], count: int, shape: Shape) -> None:
+def _header(file: BufferedIOBase, count: int, shape: Shape) -> None:
     npy.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": (count, *shape)})
 
 

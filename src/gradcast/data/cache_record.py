@@ -3,8 +3,9 @@
 import hashlib
 import json
 from collections.abc import Mapping
+from io import BufferedIOBase
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -83,6 +84,6 @@ def _starts(size: int) -> list[int]:
     return [place * (size - BLOCK) // (BLOCKS - 1) for place in range(BLOCKS)]
 
 
-def _read(file: IO[bytes], start: int) -> bytes:
+def _read(file: BufferedIOBase, start: int) -> bytes:
     file.seek(start)
     return file.read(BLOCK)

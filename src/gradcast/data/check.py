@@ -15,7 +15,7 @@ from gradcast.data.images import Source
 from gradcast.data.labelled import LabelledFiles
 from gradcast.data.load import Shelf
 from gradcast.data.pool_images import any_images
-from gradcast.data.scan import UNREADABLE, ImageFiles
+from gradcast.data.scan import UNREADABLE, ImageFiles, LeftOut, maybe_pictures
 from gradcast.errors import GradcastError
 
 
@@ -83,7 +83,9 @@ def _images(dataset: Dataset, root: Path, found: Findings, track: Track) -> None
         expected = dataset.expected[0] if dataset.expected else None
         incomplete = f" of {expected:,}" if expected and expected != len(collections[0]) else ""
         found.facts.append(f"{len(collections[0]):,}{incomplete} training images")
-    left_out = {**collections[0].left_out, **(labelled.left_out if labelled else {})}
+    left_out: LeftOut = {**collections[0].left_out, **(labelled.left_out if labelled else {})}
+    if dataset.home:  # a publisher's other files are no news
+        left_out = maybe_pictures(left_out)
     if left_out:
         found.notes.append(f"left out: {in_sentence(left_out)}")
     for files in collections:

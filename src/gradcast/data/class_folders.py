@@ -9,8 +9,13 @@ from gradcast.data.scan import LeftOut, image_files
 from gradcast.errors import GradcastError
 from gradcast.randomness import numpy_generator
 
-# The names of splits, whatever their case and signs, as in "Training_set"; of tests, the first that is there.
-TRAIN, TESTS = ("train", "training"), (("test", "testing"), ("val", "valid", "validation"), ("eval", "evaluation"))
+# What splits are called, whatever the case and other signs, as in "Training_set". Those to test on in order of choice.
+SPLITS = {
+    "train": "train|training",
+    "test": "test|testing",
+    "val": "val|valid|validation",
+    "eval": "eval|evaluation",
+}
 ENDINGS = "(set|data|images|split)?"
 HELD_OUT = 5  # one image in so many, where a folder has no test set of its own
 NO_CLASS = "images in no class folder"
@@ -49,19 +54,20 @@ def class_folders(root: Path, *, data_seed: int = 0) -> LabelledFiles:
 
 def find_split(folders: Iterable[str], root: Path) -> tuple[str | None, str | None]:
     """The folder to train on and the one to test on, by their names."""
+    found: dict[str, str] = {}
+    for folder in folders:
+        split = split_of(folder)
+        if split in found:
+            raise GradcastError(f"{root} has both {found[split]!r} and {folder!r}; keep one, or join them")
+        if split is not None:
+            found[split] = folder
+    return found.get("train"), next((found[split] for split in SPLITS if split != "train" and split in found), None)
 
-    def called(words: tuple[str, ...]) -> str | None:
-        found = [name for name in folders if _is(name, words)]
-        if len(found) > 1:
-            raise GradcastError(f"{root} has both {found[0]!r} and {found[1]!r}; keep one, or join them")
-        return found[0] if found else None
 
-    return called(TRAIN), next((name for words in TESTS if (name := called(words))), None)
-
-
-def _is(name: str, words: tuple[str, ...]) -> bool:
-    letters = re.sub("[^a-z]", "", name.lower())
-    return re.fullmatch(f"({'|'.join(words)}){ENDINGS}", letters) is not None
+def split_of(folder: str) -> str | None:
+    """Which split a folder is, by its name."""
+    letters = re.sub("[^a-z]", "", folder.lower())
+    return next((split for split, words in SPLITS.items() if re.fullmatch(f"({words}){ENDINGS}", letters)), None)
 
 
 def _check_classes(folders: list[str], names: list[str], root: Path, train: str | None) -> None:

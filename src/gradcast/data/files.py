@@ -38,10 +38,10 @@ class Reader:
         self.opened: list[zipfile.ZipFile] = []
 
     def image(self, name: str) -> Image.Image:
-        """One decoded image, upright; raises one of UNREADABLE."""
+        """One decoded image; raises one of UNREADABLE."""
         with self._open(name) as image:
             image.load()
-            return _upright(image)
+            return image
 
     def shape(self, name: str) -> Shape:
         """Channels, height and width by the file's header alone; raises one of UNREADABLE."""
@@ -129,9 +129,10 @@ def common_shape(seen: set[Shape], root: Path, *, colour: str, size: int | None)
 
 
 def fit(image: Image.Image, shape: Shape, how: Fit = "fit") -> UInt8[np.ndarray, "c h w"]:
-    """An image scaled (bilinear) to a shape, grey where that has one channel."""
+    """An image upright and scaled (bilinear) to a shape, grey where that has one channel."""
     channels, height, width = shape
-    image = _eight_bit(image).convert("L" if channels == 1 else "RGB")
+    image.load()  # Pillow turns a TIFF when it is decoded, and must not do so twice
+    image = _upright(_eight_bit(image)).convert("L" if channels == 1 else "RGB")
     if image.size != (width, height):
         bilinear = Image.Resampling.BILINEAR
         image = (

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gradcast.data.class_folders import class_folders as ordinary_split
+from gradcast.data.class_folders import split_of
 from gradcast.data.images import Images, Source
 from gradcast.data.labelled import LabelledFiles
 from gradcast.data.pickles import load_pickle
@@ -81,11 +82,13 @@ def class_folders(root: Path) -> LabelledFiles:
     by_class: dict[str, list[str]] = {}
     splits: dict[str, set[str]] = {}  # of each class
     for name in files.names:
-        top, *rest = name.split("/")
-        folders = rest[:-1] if top in SPLITS else [top, *rest[:-1]] if rest else []
+        *folders, _ = name.split("/")
+        split = split_of(folders[0]) if folders else None
+        if split in SPLITS:
+            folders = folders[1:]
         if folders:
             by_class.setdefault(folders[0], []).append(name)
-            splits.setdefault(folders[0], set()).add(top if top in SPLITS else _published(folders[0]))
+            splits.setdefault(folders[0], set()).add(split if split in SPLITS else _published(folders[0]))
     if any(len(own) > 1 for own in splits.values()):
         return replace(ordinary_split(root), name="mini-imagenet")
     classes = tuple(sorted(by_class, key=lambda label: (SPLITS.index(next(iter(splits[label]))), label)))

@@ -1,7 +1,7 @@
 """The operations of a pickle, looked at before any of them is carried out."""
 
 import pickletools
-from typing import IO
+from io import BufferedReader, BytesIO
 
 GETS, PUTS = ("GET", "BINGET", "LONG_BINGET"), ("PUT", "BINPUT", "LONG_BINPUT")
 KEYS = ("SETITEM", "SETITEMS", "DICT")  # of a dict
@@ -9,7 +9,7 @@ SETS = ("EMPTY_SET", "ADDITEMS", "FROZENSET")
 CONTAINERS = ("tuple", "list", "dict")  # kinds whose hash may take for ever, or as long as the stack lasts
 
 
-def check_program(file: IO[bytes]) -> None:
+def check_program(file: BufferedReader | BytesIO) -> None:
     """Raise ValueError for memo numbers out of nowhere, for sets, and for containers as keys of a dict.
 
     A large memo number fills the memory. A small pickle of tuples in tuples takes for ever to hash, and nothing but the

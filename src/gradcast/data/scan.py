@@ -21,6 +21,7 @@ FORMATS = ("JPEG", "PNG", "BMP", "GIF", "PPM", "TIFF", "WEBP")
 OTHER_PICTURES = {".avif", ".heic", ".heif", ".jp2", ".j2k", ".jxl", ".svg", ".psd", ".dng", ".cr2", ".nef", ".arw"}
 # Thumbnails and leftovers of other programs, as are all names that begin with a dot.
 OTHER_PROGRAMS = ("__MACOSX", "@eaDir")
+TEXTS = ("readme", "license", "licence", "copying", "notice", "authors", "changelog")  # without an ending, no images
 DEEPEST = 100  # folders within folders
 # What Pillow and zipfile raise on files that are not what they claim to be.
 UNREADABLE = (
@@ -168,7 +169,7 @@ def _reason(name: str, known: set[str], pictures: set[str]) -> str | None:
     if suffix in known:
         return None
     if not suffix.startswith(".") or suffix == ".":
-        return NO_ENDING
+        return OTHER if name.lower() in TEXTS else NO_ENDING
     return f"{suffix} files" if suffix in pictures else OTHER
 
 
