@@ -12,7 +12,7 @@ from gradcast.errors import GradcastError
 from gradcast.replicas.replicas import Replicas
 from gradcast.specs import build
 from gradcast.specs.text import load
-from gradcast.streams.pool import TRANSFORMS
+from gradcast.streams.pool import TRANSFORMS, Pool
 from gradcast.streams.pool_tables import FolderSpec, PatchesSpec
 from tests.helpers import CPU
 
@@ -56,9 +56,8 @@ def test_pools_of_every_transform_fit_the_stream(tmp_path: Path) -> None:
 
 def test_the_unlabelled_ratio_is_a_fixed_subset() -> None:
     stream = build.stream(load("digits").rows[0].setting.stream, SHELF)
-    whole, part, again = (
-        build.pool(PatchesSpec(count=100, ratio=r), stream, SHELF, PLACE, data_seed=0).x for r in (1.0, 0.3, 0.3)
-    )
+    pools = [build.pool(PatchesSpec(count=100, ratio=r), stream, SHELF, PLACE, data_seed=0) for r in (1.0, 0.3, 0.3)]
+    whole, part, again = (pool.images(0, [0], np.arange(len(pool))[None])[0][0] for pool in pools)
     assert len(part) == 30
     assert torch.equal(part, again)
     known = {image.numpy().tobytes() for image in whole}
@@ -76,7 +75,8 @@ def test_standard_normalisation_is_recorded_and_applies_to_the_pool() -> None:
     assert stream.describe()["mean"] == pytest.approx([train.mean()])
     assert stream.describe()["std"] == pytest.approx([train.std()])
     pool = build.pool(PatchesSpec(count=10), stream, SHELF, PLACE, data_seed=0)
-    plain = (pool.x[:1].float() / 255 - train.mean()) / train.std()
+    assert isinstance(pool, Pool)
+    plain = (torch.from_numpy(pool.stored.x[:1]).float() / 255 - train.mean()) / train.std()
     torch.testing.assert_close(pool.images(0, [0], np.array([[0]]))[0][0], plain.float(), rtol=1e-5, atol=1e-5)
 
 

@@ -1,4 +1,4 @@
-"""Arrays written row by row as .npy files: without a memory map, which a full disk would turn into a crash."""
+"""Arrays in .npy files: read through a memory map, written without one, which a full disk would turn into a crash."""
 
 import errno
 import os
@@ -35,6 +35,12 @@ def array_file(path: Path, shape: Shape, most: int) -> Iterator[Callable[[Pixels
         file.truncate()
         file.seek(0)
         _header(file, count, shape)  # as long as the first: numpy leaves room for larger counts
+
+
+def map_array(path: Path) -> np.ndarray:
+    """An array that is read as it is looked at."""
+    mapped: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
+    return mapped
 
 
 def _header(file: BufferedIOBase, count: int, shape: Shape) -> None:

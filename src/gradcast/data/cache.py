@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from gradcast.data.array_file import map_array
 from gradcast.data.arrays import UNREADABLE
 from gradcast.data.cache_record import RECORD, EntryRecord
 from gradcast.data.limits import size_in_words
@@ -229,4 +230,4 @@ def _size(folder: Path) -> int:
 def _load(place: Path) -> Arrays:
     """The arrays of an entry, mapped."""
     paths = sorted(place.glob("*.npy"))
-    return {path.stem: np.load(path, mmap_mode="r", allow_pickle=False) for path in paths}
+    return {path.stem: map_array(path) for path in paths}

@@ -9,12 +9,15 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from gradcast.data.array_file import map_array
 from gradcast.data.cache import Cache
 from gradcast.data.decoded import decoded_size, warn_of_left_out, warn_of_unreadable, write_decoded
-from gradcast.data.files import Fit, Reader, Track, fit
+from gradcast.data.files import Fit, Track, fit, shapes_in
 from gradcast.data.images import Pixels, Shape, Source, convert, fingerprint_of_parts
-from gradcast.data.scan import UNREADABLE, ImageFiles
+from gradcast.data.scan import ImageFiles
 from gradcast.data.stored_images import RESIDENT, StoredImages
+
+SAMPLE = 50  # images whose headers are looked at before all are
 
 
 def cached_pool(
@@ -28,10 +31,10 @@ def cached_pool(
     warn_of_left_out(files.root, files.left_out)
 
     def build(folder: Path) -> None:
-        kept = _kept_shape(files, shape)
+        kept = _kept_shape(files, shape, track)
         cache.reserve(decoded_size(files, kept), f"decoding {files.root} to {kept[1]} x {kept[2]} pixels")
         write_decoded(files, kept, folder, squash=squash, track=track)
-        x = np.load(folder / "x.npy", mmap_mode="r")
+        x = map_array(folder / "x.npy")
         _write_content(folder, _stored(x, shape, how), track)
 
     arrays = cache.get(name, {"files": files.fingerprint, "shape": shape, "squash": squash}, build)
@@ -49,31 +52,26 @@ def array_pool(source: Source, shape: Shape, cache: Cache, *, squash: bool, trac
         if shrinks:
             cache.reserve(len(x) * int(np.prod(shape)), f"converting {source.name} to {shape[1]} x {shape[2]} pixels")
             np.save(folder / "x.npy", convert(x, shape, squash=squash))
-            x = np.load(folder / "x.npy", mmap_mode="r")
+            x = map_array(folder / "x.npy")
         _write_content(folder, StoredImages(x, shape, enlarge), track)
 
     arrays = cache.get(f"{source.name}-pool", {"of": source.content, "shape": shape, "squash": squash}, build)
     return StoredImages(arrays["x"] if shrinks else source.train.x, shape, enlarge, known=str(arrays["content"]))
 
 
-def _kept_shape(files: ImageFiles, shape: Shape) -> Shape:
+def _kept_shape(files: ImageFiles, shape: Shape, track: Track) -> Shape:
     """The size of all images where that is one and smaller than they are wanted, and that saves much."""
     channels, height, width = shape
     if decoded_size(files, shape) <= RESIDENT:
         return shape
-    reader, own = Reader(files), None
-    try:
-        for name in files.names:
-            try:
-                size = reader.shape(name)[1:]
-            except UNREADABLE:
-                continue
-            own = own or size
-            if size != own or size[0] * size[1] >= height * width:
-                return shape
-    finally:
-        reader.close()
-    return shape if own is None else (channels, *own)
+    kept = shape
+    for part in (files.only(files.names[:: max(len(files) // SAMPLE, 1)]), files):  # most collections show it at once
+        sizes = {(tall, wide) for _, tall, wide in shapes_in(part, track=track)}
+        tall, wide = next(iter(sizes), (height, width))
+        if len(sizes) != 1 or tall * wide >= height * width:
+            return shape
+        kept = channels, tall, wide
+    return kept
 
 
 def _stored(x: Pixels, shape: Shape, how: Fit, known: str | None = None) -> StoredImages:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from gradcast.data.array_file import map_array
 from gradcast.data.cache import Arrays, Cache
 from gradcast.data.decoded import decoded_size, warn_of_left_out, warn_of_unreadable, write_decoded
 from gradcast.data.files import Track, common_shape, shapes_in
@@ -69,7 +70,7 @@ def cached_arrays(name: str, paths: Sequence[Path], read: Callable[[], Source], 
 
 def _write_known(folder: Path, name: str, classes: tuple[str, ...]) -> None:
     """Keep beside the arrays what it takes to go through all of them."""
-    arrays = {path.stem: np.load(path, mmap_mode="r") for path in folder.glob("*_[xy].npy")}
+    arrays = {path.stem: map_array(path) for path in folder.glob("*_[xy].npy")}
     train, test = _images(arrays)
     source = Source(name, train, test, classes)
     np.save(folder / "content.npy", np.array(source.content))
