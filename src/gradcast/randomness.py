@@ -14,7 +14,8 @@ import torch
 
 def derive(seed: int, *names: str | int) -> int:
     """A 63-bit seed for the stream called ``names`` under ``seed``; the same on every machine."""
-    digest = hashlib.blake2b("/".join(map(str, (seed, *names))).encode(), digest_size=8).digest()
+    said = "/".join(map(str, (seed, *names))).encode(errors="surrogateescape")  # a folder's name may be no UTF-8
+    digest = hashlib.blake2b(said, digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1
 
 

@@ -191,6 +191,15 @@ def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
         Cache(tmp_path / "file" / "cache").get("set", {}, writer(1, []))  # type: ignore[arg-type]
 
 
+def test_a_folder_above_the_cache_is_the_caches_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(tmp_path))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(GradcastError, match=r"the cache .*a/b cannot be written \(Permission denied\); set GRADCAST"):
+        Cache(tmp_path / "a" / "b").get("set", {}, writer(1, []))  # type: ignore[arg-type]
+
+
 def test_default_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("GRADCAST_CACHE", str(tmp_path))
     assert default_cache() == tmp_path

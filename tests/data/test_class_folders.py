@@ -1,3 +1,4 @@
+import os
 import re
 from pathlib import Path
 
@@ -154,3 +155,11 @@ def test_images_of_no_class_and_other_splits_are_named(tmp_path: Path) -> None:
             f"{p}/{label}/000.png" for p in ("spare", "val") for label in ("cat", "dog")
         ],
     }
+
+
+def test_names_of_any_bytes_become_text(tmp_path: Path) -> None:
+    for label in ("cat", os.fsdecode(b"cl\xffass")):
+        fill(tmp_path / label, 5)
+    found = class_folders(tmp_path)
+    assert found.classes == ("cat", "cl\ufffdass")
+    assert len(found.train) == 8

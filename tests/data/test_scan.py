@@ -5,7 +5,18 @@ from pathlib import Path
 import pytest
 
 from gradcast.data import scan
-from gradcast.data.scan import BROKEN, HIDDEN, LOOP, NO_ENDING, OTHER, REPEATED, UNOPENED, image_files, maybe_pictures
+from gradcast.data.scan import (
+    BROKEN,
+    HIDDEN,
+    LOOP,
+    NO_ENDING,
+    OTHER,
+    REPEATED,
+    SPECIAL,
+    UNOPENED,
+    image_files,
+    maybe_pictures,
+)
 from gradcast.errors import GradcastError
 from tests.data.images import fill, picture, zipped
 
@@ -19,6 +30,14 @@ def test_links_to_folders_are_followed_and_circles_are_not(tmp_path: Path) -> No
     found = image_files(tmp_path / "root")
     assert found.names == ("a/000.png", "a/001.png", "b/000.png")
     assert found.left_out == {LOOP: ["b/up"], BROKEN: ["lost.png"]}
+
+
+def test_pipes_and_devices_are_not_opened(tmp_path: Path) -> None:
+    fill(tmp_path, 1)
+    os.mkfifo(tmp_path / "a.png")
+    (tmp_path / "b.png").symlink_to("/dev/zero")
+    found = image_files(tmp_path)
+    assert (found.names, found.left_out) == (("000.png",), {SPECIAL: ["a.png", "b.png"]})
 
 
 def test_hidden_folders_and_other_formats_are_left_out_and_named(tmp_path: Path) -> None:

@@ -134,7 +134,8 @@ class Cache:
     def _explain(self, error: OSError | ValueError) -> str:
         file, number = getattr(error, "filename", None), getattr(error, "errno", None)
         reason = getattr(error, "strerror", None) or error
-        if isinstance(file, str) and not Path(file).is_relative_to(self.root):
+        own = isinstance(file, str) and (Path(file).is_relative_to(self.root) or self.root.is_relative_to(file))
+        if isinstance(file, str) and not own:
             return f"{file} cannot be read ({reason})"
         full = number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         remedy = "free some space there or set" if full else "set"

@@ -49,7 +49,8 @@ def class_folders(root: Path, *, data_seed: int = 0) -> LabelledFiles:
         )
     train_y, test_y = ([place[name.split("/")[depth]] for name in part] for part in (kept, held))
     left_out = _unused(files.names, {*kept, *held}, (train, test) if depth else ())
-    return LabelledFiles("folder", files.only(kept), train_y, files.only(held), test_y, classes, left_out)
+    named = tuple(map(_as_text, classes))
+    return LabelledFiles("folder", files.only(kept), train_y, files.only(held), test_y, named, left_out)
 
 
 def find_split(folders: Iterable[str], root: Path) -> tuple[str | None, str | None]:
@@ -102,6 +103,11 @@ def _held_out(names: list[str], root: Path, data_seed: int) -> tuple[list[str], 
         test += [own[i] for i in sorted(order[:held])]
         train += [own[i] for i in sorted(order[held:])]
     return train, test
+
+
+def _as_text(folder: str) -> str:
+    """A folder's name as text that can be written anywhere, whatever bytes it has."""
+    return folder.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def _unused(names: Iterable[str], used: set[str], splits: Iterable[str | None]) -> LeftOut:

@@ -30,6 +30,7 @@ UNREADABLE = (
 )  # fmt: skip
 # Why something is left out.
 HIDDEN, NO_ENDING, OTHER = "hidden", "without an ending", "no images"
+SPECIAL = "pipes and devices"
 UNOPENED, TOO_DEEP = "folders that cannot be opened", f"more than {DEEPEST} folders deep"
 BROKEN, LOOP, REPEATED = "broken links", "links to a folder above", "names that appear twice in the archive"
 LeftOut = Mapping[str, Sequence[str]]  # names by the reason
@@ -130,7 +131,7 @@ class _Walk:
             return facts
         reason = _reason(entry.name, self.known, self.pictures)
         if reason is not None or not stat.S_ISREG(facts.st_mode):
-            self._leave(reason or OTHER, name)
+            self._leave(reason or SPECIAL, name)
             return None
         return facts
 
