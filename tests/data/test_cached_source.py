@@ -116,7 +116,7 @@ def test_what_is_known_of_a_mapped_source_is_that_of_its_images(tmp_path: Path) 
 def test_what_is_left_out_is_said_at_every_start(root: Path) -> None:
     (root / "train" / "evil\x1b[2J.heic").write_bytes(b"x")
     for _ in range(2):
-        with pytest.warns(UserWarning, match=r"left out of .*train: 1 \.heic files \(evil\?\[2J\.heic\)"):
+        with pytest.warns(UserWarning, match=r"left out of .*train: 1 \.heic \(evil\?\[2J\.heic\)"):
             cached_files(labelled(root), (3, 12, 12), Cache(root / "cache"), track=untracked)
 
 

@@ -78,7 +78,7 @@ def test_own_folders(tmp_path: Path) -> None:
     findings = check(own_folder(tmp_path / "pets"), shelf)
     assert findings.facts[-1] == "2 classes with images to train and to test on: cat (4 and 1), dog (8 and 2)"
     (note,) = findings.notes
-    assert note == "left out: 1 .heic files (cat/x.heic); 1 hidden (.thumbnails); 1 no images (notes.txt)"
+    assert note == "left out: 1 .heic (cat/x.heic); 1 hidden (.thumbnails); 1 no images (notes.txt)"
     assert findings.verdict == "ok"
     for path in (tmp_path / "pets" / "cat").glob("*.png"):
         path.write_text("no image")

@@ -52,5 +52,5 @@ def test_many_bad_files_are_counted_and_cannot_steer_a_terminal(tmp_path: Path) 
 
 
 def test_what_is_left_out_in_one_sentence() -> None:
-    left_out = {"hidden": [".a"], ".avif files": [f"{number}.avif" for number in range(7)]}
-    assert in_sentence(left_out) == "7 .avif files (0.avif, 1.avif, 2.avif, 3.avif, 4.avif, ...); 1 hidden (.a)"
+    left_out = {"hidden": [".a"], ".avif": [f"{number}.avif" for number in range(7)]}
+    assert in_sentence(left_out) == "7 .avif (0.avif, 1.avif, 2.avif, 3.avif, 4.avif, ...); 1 hidden (.a)"

@@ -52,8 +52,8 @@ def test_hidden_folders_and_other_formats_are_left_out_and_named(tmp_path: Path)
     assert sorted(hidden) == [".ipynb_checkpoints", ".thumbnails", "@eaDir", "cat/._000.png", "cat/.cache"]
     rest = {reason: names for reason, names in found.left_out.items() if reason != HIDDEN}
     assert rest == {
-        ".avif files": ["cat/a.avif"],
-        ".heic files": ["cat/b.HEIC"],
+        ".avif": ["cat/a.avif"],
+        ".heic": ["cat/b.HEIC"],
         ".jp2 files": ["cat/c.jp2"],
         NO_ENDING: ["cat/raw"],
         OTHER: ["cat/README", "cat/notes.txt"],

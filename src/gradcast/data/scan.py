@@ -171,7 +171,7 @@ def _reason(name: str, known: set[str], pictures: set[str]) -> str | None:
         return None
     if not suffix.startswith(".") or suffix == ".":
         return OTHER if name.lower() in TEXTS else NO_ENDING
-    return f"{suffix} files" if suffix in pictures else OTHER
+    return suffix if suffix in pictures else OTHER
 
 
 def _zipped(root: Path) -> ImageFiles:
