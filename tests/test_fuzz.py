@@ -40,6 +40,7 @@ from gradcast.results import comparison, result
 from gradcast.results.report import evidence, live, summary
 from gradcast.results.report.read import read_run, read_runs
 from gradcast.runs.directory import RunDirectory
+from gradcast.runs.manifest import NAME
 from gradcast.runs.run import run
 from gradcast.specs.text import dump, load
 from gradcast.verify import replay as verify
@@ -242,7 +243,7 @@ def tiny() -> Path:
 
 def tiny_run(folder: Path) -> RunDirectory:
     """A copy that may be damaged."""
-    kept = shutil.ignore_patterns("report*", "*.png", "weights.safetensors")
+    kept = shutil.ignore_patterns("report*", "*.png", "weights.safetensors", NAME)
     return RunDirectory(shutil.copytree(tiny(), folder / "runs" / "digits-1", ignore=kept))
 
 
@@ -305,6 +306,7 @@ def cell(folder: Path, file: str) -> Scene:
     own_cell = Cell(item.setting)
     own_cell.train([0, 1], folder, None, "cpu", None)
     (place,) = own_cell.directories(folder)
+    (place.path / ROW / NAME).unlink()
 
     def read() -> object:
         return own_cell.results(folder, steps=True), outcome.trained(item, [0, 1], "float32", folder)

@@ -48,6 +48,7 @@ def few_labels() -> tuple[RunDirectory, list[RowResult]]:
 
 def begun(out: Path) -> RunDirectory:
     """A directory whose row *base* has just been begun, with the seeds 0 and 7."""
-    made = RunDirectory.create(out, load("digits", ["seeds=[0, 7]"]))
+    spec = load("digits", ["seeds=[0, 7]"])
+    made = RunDirectory.named(out, spec).begin(spec)
     made.start("base", [0, 7])
     return made

@@ -7,7 +7,7 @@ import pytest
 from gradcast.reproduce.correlations import as_dict, clouds, in_words
 from gradcast.reproduce.reproduce import outcome
 from gradcast.results.figures.scatter import correlation
-from gradcast.runs.directory import to_json
+from gradcast.runs.jsontext import to_json
 from tests.reproduce.scene import trained, wanted
 
 

@@ -155,7 +155,7 @@ def test_one_damaged_row_hides_no_other(tmp_path: Path) -> None:
     (file,) = tmp_path.glob("cells/*-none-*/row/seed-0/accuracy.csv")
     file.write_text("x")
     table = {line.item.name: line for line in outcome(wanted, {})}
-    assert table["gem"].state.startswith(f"failed: {file} cannot be read")
+    assert table["gem"].state.startswith(f"failed: {file} was changed after it was written")
     assert not table["gem"].ours
     assert table["predicted"].ours
     assert unsaved(wanted, list(table.values())) == ["gem", "base-1"]

@@ -7,7 +7,7 @@ import pytest
 
 from gradcast.reproduce.cells import Cell
 from gradcast.reproduce.experiment import load, names
-from gradcast.reproduce.reproduce import Request, outcome, train
+from gradcast.reproduce.reproduce import Request, outcome, table_lock, train
 from gradcast.reproduce.views import lay_out, plain
 from gradcast.results.comparison import compare
 from gradcast.results.report.read import read_runs
@@ -115,14 +115,19 @@ def test_a_row_without_its_base_stands_alone_and_nothing_is_laid_out_of_nothing(
     (folders[0] / "report.html").write_text("mine")
     shutil.rmtree(out / "cells")
     assert lay_out(request, outcome(request, {})) == []
-    assert {file.name for file in request.folder.rglob("*") if file.is_file()} == {"report.html", ".lock"}
+    assert {file.name for file in request.folder.rglob("*") if file.is_file()} == {"report.html"}
 
 
 def test_several_processes_may_lay_out_one_table(out: Path) -> None:
     request = wanted(out)
     found = outcome(request, {})
+
+    def lay_out_alone(_: int) -> list[Path]:
+        with table_lock(request):
+            return lay_out(request, found)
+
     with ThreadPoolExecutor(4) as pool:  # a lock is one of open files, so that threads exclude each other too
-        assert list(pool.map(lambda _: lay_out(request, found), range(12))) == [[request.folder / "gem"]] * 12
+        assert list(pool.map(lay_out_alone, range(12))) == [[request.folder / "gem"]] * 12
     assert read_runs(request.folder).damage == []
 
 

@@ -9,6 +9,7 @@ from gradcast.errors import GradcastError
 from gradcast.results.comparison import Comparisons, compare
 from gradcast.results.run_result import RunResult
 from gradcast.runs.directory import RunDirectory
+from gradcast.runs.manifest import describe, seed_files
 from gradcast.runs.recorder import Recorder
 from tests.trained_runs import finished, small
 
@@ -21,7 +22,7 @@ def made(
 ) -> Path:
     """A run whose rows have these values of ACC, seed by seed, and whose other rows are not finished."""
     spec = small(*settings)
-    directory = RunDirectory.create(out, spec, content)
+    directory = RunDirectory.named(out, spec, content).begin(spec)
     for row, values in acc.items():
         directory.start(row, spec.seeds)
         directory.stream(row, {"source": data})
@@ -29,7 +30,7 @@ def made(
         recorder.stepped(0, 0, {"loss": torch.ones(len(values))})
         for task in range(4):
             recorder.evaluated(task, torch.tensor(values, dtype=torch.float64).div(100)[:, None].expand(-1, 3))
-        directory.finish(row, {})
+        directory.finish(row, {}, describe(directory.path / row, seed_files(spec.seeds)))
     return directory.path
 
 
@@ -238,6 +239,8 @@ def test_what_cannot_be_compared_is_told_in_a_sentence(tmp_path: Path, place: st
     (tmp_path / "empty").mkdir()
     for name in ("begun", "broken", "newer", "binary", "damaged"):
         shutil.copytree(run, tmp_path / name)
+    for name in ("begun", "damaged"):
+        (tmp_path / name / "base" / "manifest.json").unlink()
     (tmp_path / "begun" / "base" / "env.json").unlink()
     (tmp_path / "broken" / "spec.toml").write_text("name = [")
     (tmp_path / "newer" / "spec.toml").write_text("future = 1\n")

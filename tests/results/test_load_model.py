@@ -20,6 +20,7 @@ from gradcast.results.result import RowResult
 from gradcast.results.run_result import RunResult
 from gradcast.results.trained_model import TrainedModel
 from gradcast.runs.directory import RunDirectory
+from gradcast.runs.manifest import NAME
 from gradcast.runs.run import run
 from gradcast.specs.text import load
 from tests.trained_runs import few_labels, finished, small
@@ -50,7 +51,8 @@ def trained(out: Path, *settings: str, preset: str = "digits") -> tuple[RunDirec
 
 def own_copy(directory: RunDirectory, out: Path) -> Path:
     """A run that a test may damage."""
-    return Path(shutil.copytree(directory.path, out / directory.path.name))
+    without = shutil.ignore_patterns(NAME)  # a manifest finds damage before anybody reads it
+    return Path(shutil.copytree(directory.path, out / directory.path.name, ignore=without))
 
 
 def test_it_classifies_as_the_run_did() -> None:

@@ -1,17 +1,15 @@
-import errno
 import json
-import os
-import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from safetensors import safe_open
 from safetensors.torch import load_file
 
 from gradcast.errors import GradcastError
-from gradcast.runs.directory import WRITING, RunDirectory, to_json, write_tensors, write_text
+from gradcast.runs import manifest
+from gradcast.runs.directory import DIVERGED, UNDONE, RunDirectory
+from gradcast.runs.manifest import describe, seed_files
 from gradcast.runs.recorder import Recorder
 from gradcast.specs.text import load
 from tests.trained_runs import begun
@@ -25,8 +23,8 @@ def directory(tmp_path: Path) -> RunDirectory:
 
 
 def test_the_name_follows_the_specification(tmp_path: Path) -> None:
-    one, same = (RunDirectory.create(tmp_path, load("digits")) for _ in range(2))
-    other = RunDirectory.create(tmp_path, load("digits", ["learner.lr=0.2"]))
+    one, same = (RunDirectory.named(tmp_path, load("digits")).begin(load("digits")) for _ in range(2))
+    other = RunDirectory.named(tmp_path, load("digits", ["learner.lr=0.2"]))
     assert one.path == same.path != other.path
     assert one.path.name.startswith("digits-")
     assert one.spec == load("digits")
@@ -37,7 +35,7 @@ def test_a_row_counts_as_finished_only_at_the_end_and_starts_empty(directory: Ru
     assert not directory.finished("base")
     directory.start("base", [0, 7])
     assert not (directory.seed("base", 0) / "accuracy.csv").exists()
-    directory.finish("base", {"device": "cpu"})
+    directory.finish("base", {"device": "cpu"}, {})
     assert directory.finished("base")
 
 
@@ -75,24 +73,89 @@ def test_damaged_files_are_named(directory: RunDirectory, file: str, content: st
         read("base", 7)
 
 
-def test_steps_that_are_missing_at_the_end_are_missed(directory: RunDirectory) -> None:
+def finished(directory: RunDirectory) -> Path:
+    """A row of one seed that is finished, and its folder."""
     directory.start("base", [3])
-    file, line = directory.seed("base", 3) / "metrics.jsonl", '{"step": 0, "task": 0, "loss": 1.0}\n'
-    file.write_text(line * 3)
-    assert len(directory.metrics("base", 3)) == 3  # it may still be growing
-    directory.finish("base", {})
-    assert len(directory.metrics("base", 3)) == 3
-    for steps in (2, 4):
-        file.write_text(line * steps)
-        with pytest.raises(GradcastError, match=rf"metrics\.jsonl cannot be read \({steps} steps, where 3 were logged"):
-            directory.metrics("base", 3)
-    (directory.path / "base" / "env.json").write_text("{}")  # of a version that did not count
-    assert len(directory.metrics("base", 3)) == 4
+    row = directory.path / "base"
+    (row / "seed-3" / "metrics.jsonl").write_text(STEP * 3)
+    (row / "seed-3" / "accuracy.csv").write_text("tasks_done,task_0\n0,0.5\n1,0.25\n")
+    directory.weights("base", 3, {"w": torch.ones(4)})
+    directory.stream("base", {"source": "abc"})
+    directory.finish("base", {"device": "cpu"}, describe(row, seed_files([3])))
+    return row
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("seed-3/metrics.jsonl", '"loss": 1.0', '"loss": 1.5'),
+        ("seed-3/accuracy.csv", "0.25", "0.26"),
+        ("stream.json", "abc", "abd"),
+    ],
+)
+def test_one_changed_digit_in_a_finished_row_is_found(directory: RunDirectory, file: str, old: str, new: str) -> None:
+    row = finished(directory)
+    reads = {"metrics.jsonl": directory.metrics, "accuracy.csv": directory.accuracy}
+    name = Path(file).name
+
+    def read() -> object:
+        return reads[name]("base", 3) if name in reads else directory.drawn("base")
+
+    read()
+    text = (row / file).read_text()
+    (row / file).write_text(text.replace(old, new, 1))
+    with pytest.raises(GradcastError, match=rf"{name} was changed after it was written .*; delete .*base and run"):
+        read()
+    (row / manifest.NAME).unlink()  # as rows were finished before there were manifests
+    read()
+
+
+def test_a_finished_row_without_a_file_or_with_another_specification_is_named(directory: RunDirectory) -> None:
+    row, spec = finished(directory), directory.path / "spec.toml"
+    directory.check("base")
+    weights = row / "seed-3" / "weights.safetensors"
+    whole = weights.read_bytes()
+    weights.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(GradcastError, match=r"weights\.safetensors was changed after it was written"):
+        directory.check("base")
+    weights.unlink()
+    with pytest.raises(GradcastError, match=r"weights\.safetensors is missing; delete .*base and run again"):
+        directory.check("base")
+    weights.write_bytes(whole)
+    spec.write_text(spec.read_text().replace("lr = 0.1", "lr = 0.2"))
+    with pytest.raises(GradcastError, match=r"spec\.toml was changed after the row was finished"):
+        directory.check("base")
+    with pytest.warns(UserWarning, match=r"spec\.toml was changed after it was written; it is put back"):
+        directory.begin(load("digits", ["seeds=[0, 7]"]))
+    directory.check("base")
+
+
+def test_shares_of_undone_steps_are_read_back_and_checked(directory: RunDirectory) -> None:
+    directory.finish("base", {UNDONE: {"0": 0.25}}, {})
+    assert directory.undone("base") == {0: 0.25}
+    directory.finish("base", {UNDONE: {"0": 2.0}}, {})
+    with pytest.raises(GradcastError, match=r"env\.json cannot be read \(a share is not between 0 and 1\)"):
+        directory.undone("base")
+
+
+@pytest.mark.parametrize("text", ['{"3": "step 1"}', None])
+def test_diverged_seeds_are_read_with_a_digest_or_as_earlier_runs_have_them(
+    directory: RunDirectory, text: str | None
+) -> None:
+    directory.lose("base", {3: "step 1"})
+    file = directory.path / "base" / DIVERGED
+    if text:
+        file.write_text(text)
+    assert directory.diverged("base") == {3: "step 1"}
+    if text is None:
+        file.write_text(file.read_text().replace('"3"', '"4"'))
+        with pytest.raises(GradcastError, match=r"diverged\.json cannot be read \(its digest does not fit\)"):
+            directory.diverged("base")
 
 
 def test_other_data_are_another_directory(tmp_path: Path) -> None:
     spec = load("digits")
-    assert RunDirectory.create(tmp_path, spec, "a").path != RunDirectory.create(tmp_path, spec, "b").path
+    assert RunDirectory.named(tmp_path, spec, "a").path != RunDirectory.named(tmp_path, spec, "b").path
 
 
 def test_a_second_writer_is_refused(directory: RunDirectory) -> None:
@@ -106,45 +169,28 @@ def test_a_second_writer_is_refused(directory: RunDirectory) -> None:
         pass
 
 
-def test_weights_that_cannot_be_written(directory: RunDirectory) -> None:
+def test_no_run_is_begun_where_a_name_is_a_link(directory: RunDirectory, tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (directory.path / "base" / "seed-0" / "metrics.jsonl").symlink_to(mine)
+    with pytest.raises(GradcastError, match=r"metrics\.jsonl is a symbolic link"), directory.locked():
+        pass
+
+
+def test_what_killed_processes_left_goes_with_the_next_lock_but_not_a_page_in_the_making(
+    directory: RunDirectory,
+) -> None:
+    left = directory.path / "base" / "env.json.123.tmp"
+    page = directory.path / "report.html.123.tmp"
+    for file in (left, page):
+        file.touch()
+    with directory.locked():
+        pass
+    assert not left.exists()
+    assert page.exists()
+
+
+def test_weights_that_cannot_be_written_are_named(directory: RunDirectory) -> None:
     (directory.seed("base", 0) / "weights.safetensors").mkdir()
-    with pytest.raises(GradcastError, match=r"weights\.safetensors cannot be written"):
+    with pytest.raises(OSError, match=r"weights\.safetensors"):
         directory.weights("base", 0, {"w": torch.zeros(2)})
-
-
-def test_json_has_no_infinities() -> None:
-    assert json.loads(to_json({"a": [1.0, float("inf")], "b": {"c": float("nan")}})) == {
-        "a": [1.0, None],
-        "b": {"c": None},
-    }
-
-
-def test_files_are_replaced_as_a_whole(tmp_path: Path) -> None:
-    write_text(tmp_path / "a", "one")
-    write_text(tmp_path / "a", "two")
-    assert [path.name for path in tmp_path.iterdir()] == ["a"]
-    assert (tmp_path / "a").read_text() == "two"
-
-
-def test_a_full_disk_is_named_and_keeps_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(_: int) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    write_text(tmp_path / "a", "one")
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match=re.escape(f"No space left on device: '{tmp_path / 'a'}'")):
-        write_text(tmp_path / "a", "two")
-    assert [path.name for path in tmp_path.iterdir()] == ["a"]
-    assert (tmp_path / "a").read_text() == "one"
-
-
-def test_tensors_are_readable_like_other_files_and_leave_nothing_behind(tmp_path: Path) -> None:
-    (tmp_path / WRITING).mkdir()
-    (tmp_path / WRITING / ".tmpAbc").write_text("of a process that was killed")
-    write_text(tmp_path / "text", "x")
-    write_tensors(tmp_path / "tensors", {"w": torch.ones(2)}, {"said": "yes"})
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["tensors", "text"]
-    assert (tmp_path / "tensors").stat().st_mode == (tmp_path / "text").stat().st_mode
-    assert torch.equal(load_file(tmp_path / "tensors")["w"], torch.ones(2))
-    with safe_open(tmp_path / "tensors", framework="pt") as file:
-        assert file.metadata() == {"said": "yes"}

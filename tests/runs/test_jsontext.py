@@ -1,6 +1,8 @@
+import json
+
 import pytest
 
-from gradcast.runs.jsontext import parse_json
+from gradcast.runs.jsontext import parse_json, to_json
 
 
 def test_what_json_says() -> None:
@@ -25,3 +27,10 @@ def test_what_json_says() -> None:
 def test_every_fault_is_a_value_error(text: str, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         parse_json(text)
+
+
+def test_json_has_no_infinities() -> None:
+    assert json.loads(to_json({"a": [1.0, float("inf")], "b": {"c": float("nan")}})) == {
+        "a": [1.0, None],
+        "b": {"c": None},
+    }

@@ -1,5 +1,6 @@
 import errno
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,6 @@ from gradcast.errors import GradcastError
 from gradcast.runs.directory import RunDirectory
 from gradcast.runs.recorder import Growing, Recorder
 from tests.trained_runs import begun
-
-FULL = Path("/dev/full")
-needs_full = pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full, as Linux has it")
 
 
 @pytest.fixture
@@ -68,36 +66,40 @@ def test_half_a_line_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     growing.append("one\n")
     growing.push()
     growing.append("two\n")
-    real = open
+    real = os.write
 
-    def full(path: Path, mode: str) -> object:
-        with real(path, mode) as file:
-            file.write(b"tw")
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+    def full(handle: int, content: memoryview) -> int:
+        if len(content) < 4:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(handle, content[:2])
 
     with monkeypatch.context() as patch:
-        patch.setattr("builtins.open", full)
-        with pytest.raises(OSError, match="No space left"):
+        patch.setattr(os, "write", full)
+        with pytest.raises(OSError, match=r"No space left.*log"):
             growing.push()
     assert growing.path.read_text() == "one\n"
     growing.push()
     assert growing.path.read_text() == "one\ntwo\n"
 
 
-@needs_full
-def test_a_full_disk_does_not_end_a_run_and_loses_nothing(directory: RunDirectory) -> None:
+def test_a_full_disk_does_not_end_a_run_and_loses_nothing(
+    directory: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     recorder = Recorder(directory, "base", [0, 7])
-    file = directory.seed("base", 7) / "metrics.jsonl"
-    file.symlink_to(FULL)
-    recorder.stepped(0, 0, {"loss": torch.tensor([1.0, 2.0])})
-    with pytest.warns(UserWarning, match=r"metrics\.jsonl cannot be written \(No space left on device\): numbers wait"):
-        recorder.flush()
-    recorder.stepped(1, 0, {"loss": torch.tensor([3.0, 4.0])})
-    with pytest.raises(OSError, match="No space left"):
-        recorder.close()
-    with pytest.raises(OSError, match="No space left"):  # no checkpoint may speak of numbers that are not there
-        _ = recorder.written
-    file.unlink()
+
+    def full(handle: int, content: memoryview) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        recorder.stepped(0, 0, {"loss": torch.tensor([1.0, 2.0])})
+        with pytest.warns(UserWarning, match=r"metrics\.jsonl cannot be written \(No space left on device\): numbers"):
+            recorder.flush()
+        recorder.stepped(1, 0, {"loss": torch.tensor([3.0, 4.0])})
+        with pytest.raises(OSError, match="No space left"):
+            recorder.close()
+        with pytest.raises(OSError, match="No space left"):  # no checkpoint may speak of numbers that are not there
+            _ = recorder.written
     recorder.close()
     assert [line["loss"] for line in directory.metrics("base", 7)] == [2.0, 4.0]
     assert [line["loss"] for line in directory.metrics("base", 0)] == [1.0, 3.0]
@@ -115,6 +117,36 @@ def test_files_are_cut_back_to_what_a_checkpoint_knew(directory: RunDirectory) -
     again.written = lengths
     assert [file.read_bytes() for file in again.files] == before
     assert len(before) == 4
-    again.files[0].write_text("")
-    with pytest.raises(GradcastError, match=r"metrics.jsonl is shorter than its checkpoint says.*--fresh"):
+    changed = again.files[0].read_text().replace("1.0", "1.5")
+    again.files[0].write_text(changed)
+    with pytest.raises(GradcastError, match=r"metrics\.jsonl is not what its checkpoint says; start over with --fresh"):
         again.written = lengths
+    again.files[0].unlink()
+    with pytest.raises(GradcastError, match=r"metrics\.jsonl is missing; start over with --fresh"):
+        again.written = lengths
+
+
+@pytest.mark.parametrize("name", ["../../mine", "/tmp/mine", "seed-0/../../mine", "seed-1/metrics.jsonl"])
+def test_names_in_a_checkpoint_are_never_opened(directory: RunDirectory, name: str) -> None:
+    mine = directory.path.parent / "mine"
+    mine.write_text("mine")
+    recorder = Recorder(directory, "base", [0, 7])
+    recorder.evaluated(0, torch.zeros(2, 3))
+    lengths = recorder.written
+    known = next(iter(lengths))
+    for crafted in ({**lengths, name: (0, "")}, {name if own == known else own: it for own, it in lengths.items()}):
+        with pytest.raises(ValueError, match="names other files"):
+            recorder.written = crafted
+    assert mine.read_text() == "mine"
+
+
+def test_a_file_that_is_deleted_or_edited_while_it_grows_ends_the_run(directory: RunDirectory) -> None:
+    recorder = Recorder(directory, "base", [0, 7])
+    recorder.evaluated(0, torch.zeros(2, 3))
+    file = directory.seed("base", 0) / "accuracy.csv"
+    file.write_text(file.read_text() + "x")
+    with pytest.raises(GradcastError, match=r"accuracy\.csv has \d+ bytes and not the \d+ that were written"):
+        recorder.evaluated(1, torch.zeros(2, 3))
+    shutil.rmtree(file.parent)
+    with pytest.raises(GradcastError, match=r"seed-0 was deleted while it was written; the same command starts over"):
+        recorder.evaluated(1, torch.zeros(2, 3))

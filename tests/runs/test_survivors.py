@@ -32,7 +32,7 @@ def made(out: Path, *seeds: int) -> RunDirectory:
 
 def test_seeds_that_diverge_stay_in_the_files_with_their_reason(tmp_path: Path) -> None:
     directory = made(tmp_path, 0, 1, 2, 4)
-    told = json.loads((directory.path / "random" / DIVERGED).read_text())
+    told = json.loads((directory.path / "random" / DIVERGED).read_text())["seeds"]
     assert told.keys() == {"0", "2"}
     assert all("not finite at step" in reason for reason in told.values())
     row = json.loads((directory.path / "result.json").read_text())[1]

@@ -1,7 +1,10 @@
+import warnings
+
 import pytest
 import torch
 
 from gradcast.errors import Diverged
+from gradcast.runs.checkpoint.state import pack, restore
 from gradcast.training.divergence import CHECKED, HOPELESS, FiniteCheck
 
 GOOD, BAD = torch.tensor([True, True]), torch.tensor([True, False])
@@ -57,3 +60,42 @@ def test_the_error_names_every_seed_that_is_lost() -> None:
     with pytest.raises(Diverged) as caught:
         own.look(0, skips=False)
     assert caught.value.seeds == [8]
+
+
+@pytest.mark.parametrize("interval", [1, 3, 5, CHECKED])
+def test_steps_on_end_are_counted_whatever_the_interval_of_looks(interval: int) -> None:
+    own = check()
+
+    def train() -> None:
+        for step in range(100):
+            own.add(step, BAD if step >= 4 else GOOD, 0, skips=True)
+            if (step + 1) % interval == 0:
+                own.look(0, skips=True)
+
+    with warnings.catch_warnings(action="ignore"), pytest.raises(Diverged) as caught:
+        train()
+    assert caught.value.seeds == [8]
+    assert own.undone[1] >= HOPELESS
+    assert own.on_end[0] == 0
+
+
+def test_fewer_on_end_are_undone_and_their_share_is_known() -> None:
+    own = check()
+    with warnings.catch_warnings(action="ignore"):
+        for step in range(40):
+            own.add(step, GOOD if step % HOPELESS == 0 else BAD, 0, skips=True)
+        own.look(0, skips=True)
+    assert own.shares() == {3: 0.0, 8: 0.9}
+
+
+def test_counts_survive_an_interruption() -> None:
+    own, tensors = check(), dict[str, torch.Tensor]()
+    for step in range(HOPELESS - 1):
+        own.add(step, BAD, 0, skips=True)
+    with pytest.warns(UserWarning, match="were undone"):
+        own.look(0, skips=True)
+    later = check()
+    restore(later, pack(own, tensors), tensors, torch.device("cpu"))
+    later.add(HOPELESS, BAD, 0, skips=True)
+    with pytest.raises(Diverged, match="training diverged"):
+        later.look(0, skips=True)

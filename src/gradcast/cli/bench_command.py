@@ -9,7 +9,7 @@ from rich.console import Console
 from gradcast.cli.options import DataOption, DeviceOption, JsonOption, ThreadsOption, data_folder
 from gradcast.devices import keep_freed_memory, use_threads
 from gradcast.errors import GradcastError
-from gradcast.runs.directory import to_json
+from gradcast.runs.jsontext import to_json
 
 
 def bench(

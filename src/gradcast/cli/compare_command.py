@@ -19,7 +19,7 @@ from gradcast.results.report import number
 from gradcast.results.report.words import counted, shifted
 from gradcast.results.verdict import Paired
 from gradcast.results.wording import guessed
-from gradcast.runs.directory import to_json
+from gradcast.runs.jsontext import to_json
 
 
 def compare(

@@ -15,7 +15,7 @@ from gradcast.data.registry import SOURCES
 from gradcast.errors import GradcastError
 from gradcast.learners.registry import LEARNERS
 from gradcast.networks.registry import NETWORKS
-from gradcast.runs.directory import to_json
+from gradcast.runs.jsontext import to_json
 from gradcast.signals.registry import SIGNALS
 from gradcast.specs.compatibility import RULES
 from gradcast.specs.entry import Registry

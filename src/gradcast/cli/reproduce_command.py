@@ -28,11 +28,11 @@ from gradcast.reproduce.draw import draw
 from gradcast.reproduce.experiment import Experiment, load, names
 from gradcast.reproduce.outcome import FAILED, Line
 from gradcast.reproduce.render import render
-from gradcast.reproduce.reproduce import RESULT, Request, outcome, request, train, unsaved
+from gradcast.reproduce.reproduce import RESULT, Request, outcome, request, table_lock, train, unsaved
 from gradcast.reproduce.show_table import DIGITS, TITLES, about, difference, gain, heading, label, save
 from gradcast.reproduce.views import lay_out
 from gradcast.results.report.words import number
-from gradcast.runs.directory import to_json
+from gradcast.runs.jsontext import to_json
 
 NOISE = {"pairs": "pairs", "seeds": "seeds", "beyond": "neither"}  # in which the published gain is
 
@@ -92,9 +92,10 @@ def reproduce(
             "hand it over with --known, or choose another --out"
         )
     else:
-        save(wanted, found, groups)
-        draw(wanted, found, groups)
-        laid_out = lay_out(wanted, found)
+        with table_lock(wanted):
+            save(wanted, found, groups)
+            draw(wanted, found, groups)
+            laid_out = lay_out(wanted, found)
     asked = [line for line in found if not chosen or line.item.name in chosen]
     if json:
         facts = {"id": wanted.experiment.header.id, "quick": quick, "rows": [line.as_dict() for line in asked]}

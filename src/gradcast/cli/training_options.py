@@ -25,7 +25,8 @@ from gradcast.results.quick import mark
 from gradcast.results.run_result import RunResult
 from gradcast.runs.api import run
 from gradcast.runs.checkpoint.keeper import OnNan, Safety, Start
-from gradcast.runs.directory import RunDirectory, to_json
+from gradcast.runs.directory import RunDirectory
+from gradcast.runs.jsontext import to_json
 from gradcast.runs.trackers import tracker
 from gradcast.specs import text as specfile
 from gradcast.specs.spec import Spec

@@ -3,6 +3,7 @@
 import hashlib
 import shutil
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -18,6 +19,7 @@ from gradcast.head_start.store import HeadStart, Store
 from gradcast.runs import environment
 from gradcast.runs.checkpoint.keeper import Checkpoints, Safety
 from gradcast.runs.checkpoint.stop import Stop
+from gradcast.runs.safe_files import make_folder
 from gradcast.signals.registry import SIGNALS
 from gradcast.specs import build
 from gradcast.training.grouping import SHARE, activation_numbers
@@ -73,7 +75,8 @@ def head_starts(
         for observer in shown:
             observer.begin(index, position or Position())
         try:
-            made.run(shown, keeper)
+            with nullcontext() if keeper is None else keeper.answering():
+                made.run(shown, keeper)
         finally:
             if keeper is not None:
                 keeper.close()
@@ -99,7 +102,7 @@ class _NoLog:
 
 
 def _keeper(made: Pretraining, folder: Path, saving: Saving, course: Course) -> Checkpoints:
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     device = course.place.device
     return Checkpoints(
         folder,
@@ -109,6 +112,7 @@ def _keeper(made: Pretraining, folder: Path, saving: Saving, course: Course) -> 
         parts={"head start": made},
         log=_NoLog(),
         facts=environment.describe(device),
+        extent=made.extent,
         device=device,
     )
 

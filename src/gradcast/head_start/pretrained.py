@@ -10,7 +10,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from gradcast.errors import GradcastError, message_of
-from gradcast.runs.directory import abandon, write_tensors
+from gradcast.runs.safe_files import abandon, write_tensors
 
 TOLD = "head start"  # what the file's header says of it: one entry, since several have no fixed order
 

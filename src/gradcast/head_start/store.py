@@ -11,8 +11,8 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from gradcast.data.cache import Cache
-from gradcast.runs.directory import to_json, write_tensors
-from gradcast.runs.jsontext import parse_json
+from gradcast.runs.jsontext import parse_json, to_json
+from gradcast.runs.safe_files import write_tensors
 
 NAME = "head-start"
 WEIGHTS, TOLD = "weights.safetensors", "told.json"

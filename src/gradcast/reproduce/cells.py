@@ -14,7 +14,7 @@ from gradcast.devices import Arithmetic
 from gradcast.results.result import RowResult, read
 from gradcast.runs.directory import RunDirectory
 from gradcast.runs.prepared import Display
-from gradcast.runs.run import run
+from gradcast.runs.run import complete, run
 from gradcast.specs.controls import pools_used
 from gradcast.specs.spec import Row, Setting, Spec, describe
 
@@ -90,7 +90,12 @@ class Cell:
         display: Display | None,
         title: str = "",
     ) -> None:
-        """The seeds that are missing; ``title`` is what their reports are headed."""
+        """The seeds that are missing; ``title`` is what their reports are headed.
+
+        A run that was killed between its last step and its report is completed first.
+        """
+        for place in self.directories(out):
+            complete(place)
         missing = sorted(set(seeds) - self.seeds(out))
         if missing:
             run(self.spec(missing, title), out=out, data=data, device=device, display=display)

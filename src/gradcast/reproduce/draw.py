@@ -18,7 +18,7 @@ from gradcast.results.figures.style import save_png, stamp, svg
 from gradcast.results.figures.sweeps import MEASURES, Base, Sweep, sweep_panels
 from gradcast.results.quick import QUICK_LOOK
 from gradcast.results.statistics import Interval
-from gradcast.runs.directory import write_text
+from gradcast.runs.safe_files import write_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -13,8 +13,8 @@ from gradcast.reproduce.trained import unreadable
 from gradcast.results import wording
 from gradcast.results.statistics import Interval, Shift
 from gradcast.results.verdict import Paired
-from gradcast.runs.directory import write_text
 from gradcast.runs.jsontext import parse_json
+from gradcast.runs.safe_files import write_text
 
 
 @dataclass(frozen=True)

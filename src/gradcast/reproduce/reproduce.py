@@ -1,6 +1,7 @@
 """Trains what an experiment is missing, and hands over what there is."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -14,7 +15,9 @@ from gradcast.reproduce.outcome import FAILED, Line, lines
 from gradcast.reproduce.quick_head_starts import shortened
 from gradcast.reproduce.trained import Trained, known, rows_of
 from gradcast.results.quick import QUICK_LOOK
+from gradcast.runs.directory import PAGE
 from gradcast.runs.prepared import Display, RowObserver
+from gradcast.runs.safe_files import locked, make_folder, sweep
 from gradcast.specs import text as specfile
 from gradcast.specs.spec import Spec
 from gradcast.training.loop import Extent, Position
@@ -144,6 +147,15 @@ def outcome(wanted: Request, failed: dict[str, str]) -> list[Line]:
         return found
     shown = {*wanted.rows, *wanted.beside, *wanted.known, *(item.name for item in wanted.items())}
     return [replace(line, noise=None) for line in found if not wanted.rows or line.item.name in shown]
+
+
+@contextmanager
+def table_lock(wanted: Request) -> Iterator[None]:
+    """Nobody else writes the table meanwhile; what a killed process left half written there goes."""
+    make_folder(wanted.folder)
+    with locked(wanted.folder / ".lock"):
+        sweep(wanted.folder, kept=(PAGE,))
+        yield
 
 
 def unsaved(wanted: Request, found: Sequence[Line]) -> list[str]:

@@ -11,7 +11,8 @@ from gradcast.results.quick import QUICK_LOOK
 from gradcast.results.report.read import TABLE
 from gradcast.results.report.tables import Cell, Table, estimate
 from gradcast.results.report.words import number
-from gradcast.runs.directory import to_json, write_text
+from gradcast.runs.jsontext import to_json
+from gradcast.runs.safe_files import write_text
 
 TITLES = {
     "acc": "ACC (%)",

@@ -190,7 +190,7 @@ def _environment(place: RunDirectory) -> tuple[dict[str, float], str]:
     """What a row cost, and where it comes from."""
     file = place.path / ROW / "env.json"
     try:
-        facts = parse_json(file.read_text(encoding="utf-8"))
+        facts = parse_json(place.read(ROW, "env.json"))
         time, commit = facts["time"], facts.get("commit")
         day, version = str(time["started"])[:10], facts["versions"]["torch"]
         device = facts["device"]

@@ -5,7 +5,6 @@ that row and of those, and links to where their seeds lie in the cells. Rows tha
 folder, say ``reproduced/E1/gem-3-seeds``.
 """
 
-import fcntl
 import os
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -17,7 +16,11 @@ from gradcast.reproduce.experiment import Item
 from gradcast.reproduce.outcome import Line
 from gradcast.reproduce.reproduce import Request
 from gradcast.reproduce.show_table import heading
-from gradcast.runs.directory import DIVERGED, FAMILY, RunDirectory, to_json, write_text
+from gradcast.runs import manifest
+from gradcast.runs.directory import DIVERGED, FAMILY, UNDONE, RunDirectory
+from gradcast.runs.jsontext import to_json
+from gradcast.runs.manifest import write_manifest
+from gradcast.runs.safe_files import make_folder, write_text
 from gradcast.specs.spec import Control, Row, Spec
 from gradcast.specs.text import dump
 
@@ -26,14 +29,10 @@ Rows = Mapping[str, tuple[Item, Slots]]  # by name
 
 
 def lay_out(wanted: Request, found: Sequence[Line]) -> list[Path]:
-    """Make or renew those folders, of what was trained here; a row that is compared with none has its own."""
-    wanted.folder.mkdir(parents=True, exist_ok=True)
-    with open(wanted.folder / ".lock", "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)  # several processes may train rows of one table: the last one sees all
-        return _lay_out(wanted, found)
+    """Make or renew those folders, of what was trained here; a row that is compared with none has its own.
 
-
-def _lay_out(wanted: Request, found: Sequence[Line]) -> list[Path]:
+    The caller has the table's lock: several processes may train rows of one table, and the last one sees all.
+    """
     rows = {line.item.name: (line.item, _places(wanted, line.item)) for line in found}
     trained = {name: own for name, own in rows.items() if own[1]}
     bases = {item.against for item in wanted.experiment.items}
@@ -42,7 +41,8 @@ def _lay_out(wanted: Request, found: Sequence[Line]) -> list[Path]:
         _run(wanted, {name: trained[name] for name in group.names}, group, family) for group in _groups(trained, bases)
     ]
     for old in {file.parent for file in wanted.folder.glob("*/spec.toml")} - set(made):
-        _remove(old)
+        if not old.is_symlink():
+            _remove(old)
     return made
 
 
@@ -130,6 +130,8 @@ def _run(wanted: Request, rows: Rows, group: Group, family: Family) -> Path:
     title = heading(wanted, len(seeds))
     spec = Spec(name=group.folder, title=title, seeds=seeds, dtype=wanted.dtype, rows=made)
     write_text(folder / "spec.toml", dump(spec))
+    for row in made:
+        write_manifest(folder / row.name, dump(spec), {})  # of what is no link; the rest is vouched for where it lies
     ratios = {plain(name): family.ratios[name] for name in group.names if name in family.ratios}
     write_text(folder / FAMILY, to_json({"elsewhere": family.elsewhere(group.names), "ratios": ratios}))
     return folder
@@ -144,7 +146,8 @@ def _control(item: Item, rows: Rows) -> Control:
 
 def _link(row: Path, places: Slots) -> None:
     """The row's seeds, and what was said of them; the times of several trainings are not those of one."""
-    row.mkdir(parents=True, exist_ok=True)
+    make_folder(row.parent)
+    make_folder(row)
     _clear(row)
     diverged = {seed: why for seed, place in places.items() if (why := place.diverged(ROW).get(seed)) is not None}
     RunDirectory(row.parent).lose(row.name, diverged)
@@ -157,7 +160,8 @@ def _link(row: Path, places: Slots) -> None:
         _point(row / "env.json", first.path / ROW / "env.json")
     else:
         trained = {str(seed): place.path.name for seed, place in places.items()}
-        write_text(row / "env.json", to_json({"time": {}, "trained": trained}))
+        undone = {str(seed): share for seed, place in places.items() if (share := place.undone(ROW).get(seed))}
+        write_text(row / "env.json", to_json({"time": {}, "trained": trained, **({UNDONE: undone} if undone else {})}))
 
 
 def _remove(folder: Path) -> None:
@@ -165,15 +169,15 @@ def _remove(folder: Path) -> None:
     rows = _linked(folder)
     _remove_rows(rows)
     if rows:
-        (folder / "spec.toml").unlink()
         (folder / FAMILY).unlink(missing_ok=True)
+        (folder / "spec.toml").unlink()  # last: by it the folder is found
     if not any(folder.iterdir()):
         folder.rmdir()
 
 
 def _linked(folder: Path) -> set[Path]:
-    """Rows that were laid out there."""
-    return {link.parent for link in folder.glob("*/seed-*") if link.is_symlink()}
+    """Rows that were laid out there, none of which is a link itself."""
+    return {link.parent for link in folder.glob("*/seed-*") if link.is_symlink() and not link.parent.is_symlink()}
 
 
 def _remove_rows(rows: Iterable[Path]) -> None:
@@ -185,7 +189,7 @@ def _remove_rows(rows: Iterable[Path]) -> None:
 
 def _clear(row: Path) -> None:
     for entry in row.iterdir():
-        if entry.is_symlink() or entry.name in ("env.json", DIVERGED):
+        if entry.is_symlink() or entry.name in ("env.json", DIVERGED, manifest.NAME):
             entry.unlink()
 
 

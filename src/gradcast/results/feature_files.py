@@ -8,8 +8,9 @@ import numpy as np
 
 from gradcast.errors import GradcastError, message_of
 from gradcast.results.feature_map import FeatureMap, View
-from gradcast.runs.directory import RunDirectory, write_text
+from gradcast.runs.directory import RunDirectory
 from gradcast.runs.jsontext import parse_json
+from gradcast.runs.safe_files import write_text
 
 FILE = "features.json"  # in the folder of the first seed
 
@@ -26,7 +27,7 @@ def read_feature_map(directory: RunDirectory, row: str, seed: int) -> FeatureMap
     if not file.is_file():
         return None
     try:
-        found = parse_json(file.read_text(encoding="utf-8"))
+        found = parse_json(directory.read(row, f"seed-{seed}/{FILE}"))
         tasks = np.array(found["tasks"])
         if tasks.ndim != 1 or tasks.dtype.kind != "i" or tasks.min() != 0 or tasks.max() + 1 != len(set(tasks)):
             raise ValueError("no tasks")

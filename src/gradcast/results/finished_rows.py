@@ -42,6 +42,7 @@ class Named:
         return found, damage
 
     def _read(self, row: Row) -> "Finished":
+        self.run.check(row.name)
         place, tasks = self.given if self.row else self.given / row.name, row.setting.stream.tasks
         diverged, facts = self.run.diverged(row.name), self.run.drawn(row.name)
         seeds = [seed for seed in self.spec.seeds if seed not in diverged]

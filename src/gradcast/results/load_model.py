@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 from safetensors import SafetensorError
-from safetensors.torch import load_file
+from safetensors.torch import load
 from torch import Tensor, nn
 
 from gradcast.data.images import Shape
@@ -19,6 +19,7 @@ from gradcast.results.preprocess import Preprocess
 from gradcast.results.run_result import RunResult
 from gradcast.results.trained_model import TaskNetworks, TrainedModel
 from gradcast.runs.directory import RunDirectory, damaged
+from gradcast.runs.manifest import checked_bytes
 from gradcast.specs import build
 from gradcast.specs.spec import Setting, Spec
 from gradcast.specs.table import nearest
@@ -70,6 +71,7 @@ def _seed(spec: Spec, asked: int | None, given: Path) -> int:
 
 
 def _loaded(run: RunDirectory, row: str, setting: Setting, seed: int) -> TrainedModel:
+    run.check(row)
     facts, file = run.drawn(row), run.seed(row, seed) / "weights.safetensors"
     try:
         shape, width = _sizes(facts)
@@ -80,7 +82,7 @@ def _loaded(run: RunDirectory, row: str, setting: Setting, seed: int) -> Trained
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise damaged(run.path / row / "stream.json", error, run.path / row) from None
     try:
-        state = load_file(file)
+        state = load(checked_bytes(file))
     except (SafetensorError, OSError, ValueError) as error:
         raise damaged(file, error) from None
     network, own = _network(setting, shape, width, state, file)

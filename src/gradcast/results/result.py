@@ -115,6 +115,8 @@ def read(
 
 def _read(directory: RunDirectory, spec: Spec, row: Row, *, steps: bool, lenient: bool) -> RowResult:
     """One row, before it is compared."""
+    if not lenient:
+        directory.check(row.name)
     tasks, diverged = row.setting.stream.tasks, directory.diverged(row.name)
     seeds = [seed for seed in spec.seeds if seed not in diverged]
     matrices = np.stack([directory.accuracy(row.name, seed, tasks) for seed in seeds])

@@ -7,40 +7,50 @@ ROW/seed-N/metrics.jsonl  accuracy.csv  weights.safetensors   one replica
 ROW/seed-N/head_start.json                                    where the row has a head start: its losses
 ROW/seed-N/features.json                                      of the first seed, for learners with two kinds of features
 ROW/diverged.json                                             seeds that diverged, with the reason, where there are any
-ROW/env.json                                                  versions, device, commit, times; marks the row as finished
+ROW/env.json                                                  versions, device, code, times
+ROW/manifest.json                                             digests of all these files; marks the row as finished
 family.json                                                   of a part of a table: p-values of its other claims
 result.json  report.md  accuracy-matrix.png  signal.png       made from the above, as are features.png, report.html and
                                                               report-files
 """
 
-import fcntl
 import hashlib
 import json
-import math
-import os
+import re
 import shutil
 import tomllib
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from jaxtyping import Float
-from safetensors import SafetensorError
-from safetensors.torch import save_file
+from pydantic import Field
 from torch import Tensor
 
 from gradcast.errors import GradcastError, message_of
-from gradcast.runs.jsontext import parse_json
+from gradcast.runs import manifest
+from gradcast.runs.jsontext import parse_json, to_json
+from gradcast.runs.safe_files import locked, make_folder, refuse_links, sweep, write_tensors, write_text
+from gradcast.runs.sealed import Schema, unsealed, write_sealed
 from gradcast.runs.step_log import Line, logged, shares
 from gradcast.specs.spec import Spec
 from gradcast.specs.text import dump, parse
 
 HEAD_START = "head_start.json"
 DIVERGED = "diverged.json"
+GROUPS = "groups.json"  # of a row that is not finished
+UNDONE = "undone"  # key of env.json
 FAMILY = "family.json"
-WRITING = ".writing"  # folder of files that are not whole yet
+PAGE = "report.html"  # of gradcast report, which may be writing it while the run trains
+
+
+class DivergedSeeds(Schema):
+    """Seeds that have no result, and why."""
+
+    seeds: dict[Annotated[str, Field(pattern="^[0-9]+$")], str]
 
 
 class RunDirectory:
@@ -57,24 +67,22 @@ class RunDirectory:
         digest = hashlib.blake2b((facts + content).encode(), digest_size=4).hexdigest()
         return cls(out / f"{spec.name}-{digest}")
 
-    @classmethod
-    def create(cls, out: Path, spec: Spec, content: str = "") -> "RunDirectory":
-        """The directory of this specification and content of data below ``out``, made if it is not there."""
-        made = cls.named(out, spec, content)
-        made.path.mkdir(parents=True, exist_ok=True)
-        write_text(made.path / "spec.toml", dump(spec))
-        return made
+    def begin(self, spec: Spec) -> "RunDirectory":
+        """Make the directory and write down what was asked for; a specification that somebody edited is put back."""
+        make_folder(self.path)
+        text, file = dump(spec), self.path / "spec.toml"
+        if file.is_file() and not _says_the_same(file, text):
+            warnings.warn(f"{file} was changed after it was written; it is put back", stacklevel=2)
+        write_text(file, text)
+        return self
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Nobody else may write here meanwhile; the lock ends with the process, however that ends."""
-        with open(self.path.parent / f".{self.path.name}.lock", "w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise GradcastError(
-                    f"another process is writing {self.path}; wait for it or choose another --out"
-                ) from None
+        """Nobody else may write here meanwhile; there are no links here, and nothing that a killed process left."""
+        taken = f"another process is writing {self.path}; wait for it or choose another --out"
+        with locked(self.path.parent / f".{self.path.name}.lock", taken):
+            refuse_links(self.path)
+            sweep(self.path, kept=(PAGE,))
             yield
 
     @property
@@ -94,7 +102,21 @@ class RunDirectory:
 
     def finished(self, row: str) -> bool:
         """Whether the row is complete."""
-        return (self.path / row / "env.json").is_file()
+        folder = self.path / row
+        if (folder / manifest.NAME).is_file():
+            return True
+        return (folder / "env.json").is_file() and not (folder / GROUPS).is_file()  # before there were manifests
+
+    def check(self, row: str) -> None:
+        """A sentence where a finished row was trained by another specification than lies here, or lacks a file."""
+        manifest.check_spec(self.path / row, (self.path / "spec.toml").read_text(encoding="utf-8"))
+        manifest.check_present(self.path / row)
+
+    def read(self, row: str, name: str) -> str:
+        """The text of a row's file; of a finished row, only if it is what it was then."""
+        file = self.path / row / name
+        content = manifest.checked_bytes(file) if self.finished(row) else file.read_bytes()
+        return content.decode("utf-8")
 
     def start(self, row: str, seeds: Sequence[int]) -> None:
         """Empty directories for a row; of what an interrupted attempt left, only the seeds that diverged are kept."""
@@ -105,10 +127,12 @@ class RunDirectory:
 
     def lose(self, row: str, lost: Mapping[int, str]) -> None:
         """Write down which seeds diverged, and why."""
-        (self.path / row / DIVERGED).unlink(missing_ok=True)
+        file = self.path / row / DIVERGED
         if lost:
-            (self.path / row).mkdir(parents=True, exist_ok=True)
-            write_text(self.path / row / DIVERGED, to_json({str(seed): reason for seed, reason in lost.items()}))
+            make_folder(file.parent)
+            write_sealed(file, DivergedSeeds(seeds={str(seed): reason for seed, reason in lost.items()}))
+        else:
+            file.unlink(missing_ok=True)
 
     def clear(self, row: str, seeds: Sequence[int]) -> None:
         """Empty directories for some seeds of it."""
@@ -116,25 +140,14 @@ class RunDirectory:
             shutil.rmtree(self.seed(row, seed), ignore_errors=True)
             self.seed(row, seed).mkdir(parents=True)
 
-    def trained(self, row: str, seeds: Sequence[int]) -> bool:
-        """Whether all these seeds have their final weights."""
-        return all((self.seed(row, seed) / "weights.safetensors").is_file() for seed in seeds)
-
-    def finish(self, row: str, facts: Mapping[str, object]) -> None:
-        """Mark the row as complete and say where that happened, and how many steps each replica logged."""
-        logs = sorted((self.path / row).glob("seed-*/metrics.jsonl"))
-        lengths = {file.parent.name: file.read_bytes().count(b"\n") for file in logs}
-        write_text(self.path / row / "env.json", to_json({**facts, "steps_logged": lengths}))
+    def finish(self, row: str, facts: Mapping[str, object], files: manifest.Entries) -> None:
+        """Say where the row was trained, and mark it as complete; ``files`` are those of its seeds."""
+        write_text(self.path / row / "env.json", to_json(dict(facts)))
+        manifest.write_manifest(self.path / row, (self.path / "spec.toml").read_text(encoding="utf-8"), files)
 
     def weights(self, row: str, seed: int, tensors: Mapping[str, Tensor]) -> None:
         """Final weights of one replica under the network's own names."""
-        path = self.seed(row, seed) / "weights.safetensors"
-        try:
-            write_tensors(path, tensors)
-        except (SafetensorError, OSError) as error:
-            raise GradcastError(
-                f"{path} cannot be written ({error}); free some space or choose another --out"
-            ) from None
+        write_tensors(self.seed(row, seed) / "weights.safetensors", tensors)
 
     def stream(self, row: str, facts: Mapping[str, object]) -> None:
         """What was drawn to make the stream (angles, permutations, class order) and which data it was made of."""
@@ -149,7 +162,7 @@ class RunDirectory:
         """What ``stream`` said."""
         file = self.path / row / "stream.json"
         try:
-            facts = parse_json(file.read_text(encoding="utf-8"))
+            facts = parse_json(self.read(row, "stream.json"))
             if not isinstance(facts, dict) or "source" not in facts:
                 raise ValueError("it does not say which data")
         except (OSError, ValueError) as error:
@@ -169,9 +182,22 @@ class RunDirectory:
         if not file.is_file():
             return {}
         try:
-            return {int(seed): str(reason) for seed, reason in parse_json(file.read_text(encoding="utf-8")).items()}
-        except (OSError, ValueError, AttributeError) as error:
+            return diverged_seeds(self.read(row, DIVERGED))
+        except (OSError, ValueError) as error:
             raise damaged(file, error, file.parent) from None
+
+    def undone(self, row: str) -> dict[int, float]:
+        """The share of its steps that each seed of a finished row undid; earlier runs do not say."""
+        file = self.path / row / "env.json"
+        try:
+            facts = parse_json(self.read(row, "env.json"))
+            told = facts.get(UNDONE, {}) if isinstance(facts, dict) else {}
+            found = {int(seed): float(share) for seed, share in told.items()}
+            if not all(0 <= share <= 1 for share in found.values()):
+                raise ValueError("a share is not between 0 and 1")
+        except (OSError, ValueError, TypeError, AttributeError) as error:
+            raise damaged(file, error, file.parent) from None
+        return found
 
     def elsewhere(self) -> list[float] | None:
         """p-values of the other claims of the table that this run is part of; None for a run of its own."""
@@ -190,7 +216,7 @@ class RunDirectory:
         """The accuracy matrix of one replica, row 0 before training; of so many tasks, where that is known."""
         file = self.seed(row, seed) / "accuracy.csv"
         try:
-            heading, *lines = file.read_text(encoding="utf-8").splitlines() or [""]
+            heading, *lines = self.read(row, f"seed-{seed}/accuracy.csv").splitlines() or [""]
             found = heading.count(",")
             if found == 0 or tasks not in (None, found):
                 raise ValueError(f"{found} tasks" + ("" if tasks is None else f" where the specification says {tasks}"))
@@ -204,24 +230,12 @@ class RunDirectory:
         """The logged steps of one replica; of so many tasks, where that is known."""
         file = self.seed(row, seed) / "metrics.jsonl"
         try:
-            lines = logged(file.read_text(encoding="utf-8").splitlines(), tasks)
+            lines = logged(self.read(row, f"seed-{seed}/metrics.jsonl").splitlines(), tasks)
             if not lines:
                 raise ValueError("no step")
-            complete = self._steps_logged(row).get(f"seed-{seed}", len(lines))
-            if complete != len(lines):
-                raise ValueError(f"{len(lines)} steps, where {complete} were logged")
         except (OSError, ValueError) as error:
             raise damaged(file, error) from None
         return lines
-
-    def _steps_logged(self, row: str) -> dict[str, object]:
-        """What ``finish`` said; nothing of a row that is not finished or was before it said so."""
-        try:
-            found = parse_json((self.path / row / "env.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError):  # whoever reads the rest of it complains
-            return {}
-        own = found.get("steps_logged") if isinstance(found, dict) else None
-        return own if isinstance(own, dict) else {}
 
 
 def damaged(file: Path, error: Exception, row: Path | None = None) -> GradcastError:
@@ -230,57 +244,16 @@ def damaged(file: Path, error: Exception, row: Path | None = None) -> GradcastEr
     return GradcastError(f"{file} {fault}; delete {row or file.parent.parent} and run again")
 
 
-def to_json(value: object) -> str:
-    """Readable JSON with a fixed order of keys; infinities become null."""
-    return json.dumps(_finite(value), indent=2, ensure_ascii=False) + "\n"
+def diverged_seeds(text: str) -> dict[int, str]:
+    """What such a file says; earlier runs have seeds and reasons alone, without a digest."""
+    said = parse_json(text)
+    if isinstance(said, dict) and said and all(re.fullmatch("[0-9]+", seed) for seed in said):
+        return {int(seed): str(reason) for seed, reason in said.items()}
+    return {int(seed): reason for seed, reason in unsealed(said, DivergedSeeds).seeds.items()}
 
 
-def _finite(value: object) -> object:
-    match value:
-        case dict():
-            return {key: _finite(entry) for key, entry in value.items()}
-        case list() | tuple():
-            return [_finite(entry) for entry in value]
-        case float() if not math.isfinite(value):
-            return None
-        case _:
-            return value
-
-
-def write_text(path: Path, text: str) -> None:
-    """Replace a file as a whole: nobody ever sees half of it."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")  # two processes may start one run at once
+def _says_the_same(file: Path, text: str) -> bool:
     try:
-        with open(temporary, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise OSError(error.errno, error.strerror, str(path)) from None  # a full disk does not say which file it was
-
-
-def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> None:
-    """The same for tensors, as safetensors; whoever may read our other files may read this one.
-
-    The library writes to hidden files of its own, for their owner alone, and a killed process leaves them behind: in a
-    folder that the next write, or ``abandon``, empties.
-    """
-    abandon(path.parent)
-    beside = path.parent / WRITING
-    beside.mkdir()
-    temporary = beside / path.name
-    temporary.touch()
-    mode = temporary.stat().st_mode
-    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, temporary, metadata)
-    temporary.chmod(mode)
-    with open(temporary, "rb") as file:
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    beside.rmdir()
-
-
-def abandon(folder: Path) -> None:
-    """Throw away what a write of tensors that was cut off left in a folder."""
-    shutil.rmtree(folder / WRITING, ignore_errors=True)
+        return manifest.spec_digest(file.read_text(encoding="utf-8")) == manifest.spec_digest(text)
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return False

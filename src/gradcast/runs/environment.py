@@ -1,5 +1,6 @@
 """Where a run happened: versions, machine, commit. Recorded beside every result."""
 
+import hashlib
 import platform
 import subprocess
 from functools import cache
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import torch
 
+PACKAGE = Path(__file__).resolve().parent.parent
 PACKAGES = ("gradcast", "torch", "numpy", "scipy", "scikit-learn", "pillow", "pydantic")
 
 
@@ -16,10 +18,22 @@ def describe(device: torch.device) -> dict[str, object]:
     return {
         "versions": {"python": platform.python_version()} | {name: _version(name) for name in PACKAGES},
         "commit": _commit(),
+        "source": source_digest(PACKAGE),
         "platform": platform.platform(),
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else str(device),
         "threads": torch.get_num_threads(),
     }
+
+
+@cache
+def source_digest(package: Path) -> str:
+    """Of all modules of a package as they are now: it tells apart what commits and versions do not."""
+    total = hashlib.blake2b(digest_size=16)
+    for file in sorted(package.rglob("*.py")):
+        content = file.read_bytes()
+        total.update(f"{file.relative_to(package).as_posix()} {len(content)}\n".encode())
+        total.update(content)
+    return total.hexdigest()
 
 
 @cache
@@ -32,11 +46,10 @@ def _version(package: str) -> str | None:
 
 def _commit() -> str | None:
     """The source tree's commit, when the package runs from its own checkout."""
-    package = Path(__file__).resolve().parent.parent
-    top = _git(package, "rev-parse", "--show-toplevel")
-    if top is None or Path(top).resolve() / "src" / "gradcast" != package:
+    top = _git(PACKAGE, "rev-parse", "--show-toplevel")
+    if top is None or Path(top).resolve() / "src" / "gradcast" != PACKAGE:
         return None
-    return _git(package, "describe", "--always", "--dirty", "--abbrev=12")
+    return _git(PACKAGE, "describe", "--always", "--dirty", "--abbrev=12")
 
 
 def _git(folder: Path, *arguments: str) -> str | None:

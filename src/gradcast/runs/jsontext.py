@@ -1,9 +1,27 @@
-"""JSON that anybody may have written: every fault is a ValueError."""
+"""JSON as we write it, and JSON that anybody may have written, of which every fault is a ValueError."""
 
 import json
+import math
 from typing import Any
 
 LARGEST = 2**63  # whole numbers beyond it fit nowhere
+
+
+def to_json(value: object) -> str:
+    """Readable JSON with a fixed order of keys; infinities become null."""
+    return json.dumps(_finite(value), indent=2, ensure_ascii=False) + "\n"
+
+
+def _finite(value: object) -> object:
+    match value:
+        case dict():
+            return {key: _finite(entry) for key, entry in value.items()}
+        case list() | tuple():
+            return [_finite(entry) for entry in value]
+        case float() if not math.isfinite(value):
+            return None
+        case _:
+            return value
 
 
 def parse_json(text: str) -> Any:  # noqa: ANN401 -- JSON holds what it holds; callers check

@@ -1,6 +1,7 @@
 """What a run writes while it trains: the numbers of every step and the accuracies after every task."""
 
 import csv
+import hashlib
 import io
 import json
 import math
@@ -18,7 +19,14 @@ from torch import Tensor
 from gradcast.core import Metrics
 from gradcast.errors import GradcastError
 from gradcast.runs.directory import RunDirectory
+from gradcast.runs.safe_files import named, open_file, synchronise
 from gradcast.runs.trackers import Tracker
+
+FRESH = "start over with --fresh"
+
+
+def _new_digest() -> hashlib.blake2b:
+    return hashlib.blake2b(digest_size=16)
 
 
 class Growing:
@@ -26,6 +34,12 @@ class Growing:
 
     def __init__(self, path: Path) -> None:
         self.path, self.waiting = path, b""
+        self.length, self.total = 0, _new_digest()  # of what is written
+
+    @property
+    def name(self) -> str:
+        """Relative to the row's folder."""
+        return f"{self.path.parent.name}/{self.path.name}"
 
     def append(self, text: str) -> None:
         """To be written."""
@@ -35,15 +49,50 @@ class Growing:
         """Write what waits, all of it or, with an OSError, nothing."""
         if not self.waiting:
             return
-        before = self.path.stat().st_size if self.path.is_file() else 0
+        handle, left = self._opened(), memoryview(self.waiting)
         try:
-            with open(self.path, "ab") as file:
-                file.write(self.waiting)
+            while left:
+                left = left[os.write(handle, left) :]
         except OSError as error:
             with suppress(OSError):  # half a line would be taken for damage
-                os.truncate(self.path, before)
-            raise OSError(error.errno, error.strerror, str(self.path)) from None
-        self.waiting = b""
+                os.ftruncate(handle, self.length)
+            raise named(error, self.path) from None
+        finally:
+            os.close(handle)
+        self.total.update(self.waiting)
+        self.length, self.waiting = self.length + len(self.waiting), b""
+
+    def _opened(self) -> int:
+        """The file, if it is still as long as it was left."""
+        if not self.path.parent.is_dir():
+            raise GradcastError(f"{self.path.parent} was deleted while it was written; the same command starts over")
+        try:
+            handle = open_file(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        except OSError as error:
+            raise named(error, self.path) from None
+        found = os.fstat(handle).st_size
+        if found != self.length:
+            os.close(handle)
+            raise GradcastError(f"{self.path} has {found} bytes and not the {self.length} that were written; {FRESH}")
+        return handle
+
+    def cut(self, length: int, digest: str) -> None:
+        """Cut the file back to where it was, if it is what it was as far as that."""
+        self.length, self.total, self.waiting = length, _new_digest(), b""
+        try:
+            with open(self.path, "rb") as file:
+                self.total.update(file.read(length))
+        except FileNotFoundError:
+            if length:
+                raise GradcastError(f"{self.path} is missing; {FRESH}") from None
+            return
+        if self.path.stat().st_size < length or self.total.hexdigest() != digest:
+            raise GradcastError(f"{self.path} is not what its checkpoint says; {FRESH}")
+        handle = open_file(self.path, os.O_RDWR)
+        try:
+            os.ftruncate(handle, length)
+        finally:
+            os.close(handle)
 
 
 class Recorder:
@@ -74,24 +123,25 @@ class Recorder:
     @property
     def files(self) -> list[Path]:
         """What it writes, as far as it is there."""
-        return [each.path for each in (*self.metrics, *self.accuracies) if each.path.is_file()]
+        return [each.path for each in self._growing() if each.path.is_file()]
 
     @property
-    def written(self) -> dict[str, int]:
-        """The length of every file, with all that is known so far; an OSError where the disk does not take that."""
+    def written(self) -> dict[str, tuple[int, str]]:
+        """Length and digest of every file, with all that is known so far; an OSError where the disk is full."""
         self._collect()
         self._push()
-        return {f"{file.parent.name}/{file.name}": file.stat().st_size for file in self.files}
+        return {each.name: (each.length, each.total.hexdigest()) for each in self._growing()}
 
     @written.setter
-    def written(self, lengths: dict[str, int]) -> None:
-        """Cut the files back to where they were."""
-        row = self.places[0].parent
-        for file in {*self.files, *(row / name for name in lengths)}:
-            length = lengths.get(f"{file.parent.name}/{file.name}", 0)
-            if not file.is_file() or file.stat().st_size < length:
-                raise GradcastError(f"{file} is shorter than its checkpoint says; start over with --fresh")
-            os.truncate(file, length)
+    def written(self, lengths: dict[str, tuple[int, str]]) -> None:
+        """Cut the files back to where they were; names are looked up among ours and never opened."""
+        if set(lengths) != {each.name for each in self._growing()}:
+            raise ValueError("it names other files than those of the row's seeds")
+        for each in self._growing():
+            each.cut(*lengths[each.name])
+
+    def _growing(self) -> list[Growing]:
+        return [*self.metrics, *self.accuracies]
 
     def stepped(self, step: int, task: int, metrics: Metrics) -> None:
         """Keep the step's numbers until the next write, or write them where few steps' are kept."""
@@ -134,11 +184,10 @@ class Recorder:
         self._collect()
         self._push()
         for file in self.files:
-            with open(file, "rb") as handle:
-                os.fsync(handle.fileno())
+            synchronise(file)
 
     def _push(self) -> None:
-        for growing in (*self.metrics, *self.accuracies):
+        for growing in self._growing():
             growing.push()
 
     def _collect(self) -> None:

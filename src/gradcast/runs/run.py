@@ -2,8 +2,7 @@
 
 import json
 import warnings
-from collections.abc import Mapping, Sequence
-from itertools import islice, product
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,27 +15,27 @@ from gradcast.data.images import Pixels, Source
 from gradcast.data.load import Shelf, default_data, untracked
 from gradcast.data.own_images import pixels
 from gradcast.errors import GradcastError
-from gradcast.head_start.make import UNFINISHED, Saving
-from gradcast.head_start.store import CURVES, TIMES, HeadStart
-from gradcast.results.feature_files import write_feature_map
+from gradcast.head_start.make import UNFINISHED
 from gradcast.results.report import write_report
 from gradcast.results.result import RowResult, read
-from gradcast.runs import environment
-from gradcast.runs.checkpoint.attempt import Attempt
-from gradcast.runs.checkpoint.keeper import Checkpoints, Safety
+from gradcast.runs.checkpoint.attempt import Attempt, tidy
+from gradcast.runs.checkpoint.keeper import Safety
 from gradcast.runs.checkpoint.stop import Stop
-from gradcast.runs.directory import RunDirectory, to_json, write_text
+from gradcast.runs.directory import RunDirectory
+from gradcast.runs.jsontext import to_json
+from gradcast.runs.manifest import check_all
 from gradcast.runs.memory_errors import enough_memory
-from gradcast.runs.prepared import Display, PreparedRun, RowObserver
-from gradcast.runs.recorder import Recorder
+from gradcast.runs.prepared import Display, PreparedRun
+from gradcast.runs.row_training import train_row
+from gradcast.runs.safe_files import write_text
 from gradcast.runs.survivors import train_survivors
 from gradcast.runs.trackers import Tracker
 from gradcast.specs import text as specfile
 from gradcast.specs.fit import check
 from gradcast.specs.spec import Row, Spec
-from gradcast.training.grouping import together
-from gradcast.training.loop import Position
 from gradcast.training.schedule_tables import StepsSpec
+
+RESULT = "result.json"
 
 
 def run(
@@ -70,35 +69,52 @@ def run(
             check(row.setting, shared.stream(row.setting), spec.seeds)
     _warn_of_idle_signals(spec, shared)
     safety, stop = safety or Safety(), Stop()
+    directory = RunDirectory.named(Path(out), spec, json.dumps(content))
     if safety.start == "resume":
-        _need_checkpoint(RunDirectory.named(Path(out), spec, json.dumps(content)), spec)
-    directory = RunDirectory.create(Path(out), spec, json.dumps(content))
+        _need_checkpoint(directory, spec)
     with directory.locked(), stop.listening():
+        directory.begin(spec)
         for tracker in trackers:
             tracker.begin(directory.path, {row.name: row.setting.model_dump() for row in spec.rows})
         try:
             for row in spec.rows:
                 if not directory.finished(row.name):
                     _train_row(spec, row, directory, shared, trackers, safety, stop)
-                elif display is not None:
-                    display.skipped(row.label)
+                else:
+                    check_all(directory.path / row.name)
+                    tidy(directory.path / row.name)
+                    if display is not None:
+                        display.skipped(row.label)
         finally:  # what is finished is reported, whatever happened to the rest
             for tracker in trackers:
                 tracker.end()
-            results = read(directory)
-            if results:
-                write_text(directory.path / "result.json", to_json([result.as_dict() for result in results]))
-                write_report(directory, results)
+            results = conclude(directory)
+    gone = [row.name for row in spec.rows if not directory.finished(row.name)]
+    if gone:
+        raise GradcastError(
+            f"{directory.path / gone[0]} was deleted while other rows were trained; the same command trains it again"
+        )
     return directory, results
 
 
-def _tell(directory: RunDirectory, row: str, ahead: Mapping[int, HeadStart], trackers: Sequence[Tracker]) -> None:
-    """How each seed's head start went, beside its numbers and to whoever tracks them."""
-    for seed, made in ahead.items():
-        directory.head_start(row, seed, {name: told for name, told in made.told.items() if name not in TIMES})
-        for tracker, name in product(trackers, CURVES):
-            for step, value in made.told.get(name, []):
-                tracker.scalars(row, seed, step, {f"head_start/{name}": value})
+def conclude(directory: RunDirectory) -> list[RowResult]:
+    """The results of all finished rows, written beside them; result.json comes last, so that it tells of all files."""
+    results = read(directory)
+    if results:
+        write_report(directory, results)
+        write_text(directory.path / RESULT, to_json([result.as_dict() for result in results]))
+    return results
+
+
+def complete(directory: RunDirectory) -> None:
+    """Write what a run that was killed after its last step could not: its results, its report, its pictures."""
+    if (directory.path / RESULT).is_file():
+        return
+    with directory.locked():
+        for row in directory.spec.rows:
+            if directory.finished(row.name):
+                tidy(directory.path / row.name)
+        conclude(directory)
 
 
 def _need_checkpoint(directory: RunDirectory, spec: Spec) -> None:
@@ -158,70 +174,6 @@ def _train_row(
     """One row; seeds that diverge are written down, and the others trained without them."""
 
     def of(seeds: list[int]) -> None:
-        train(spec.model_copy(update={"seeds": seeds}), row, directory, shared, trackers, safety, stop)
+        train_row(spec.model_copy(update={"seeds": seeds}), row, directory, shared, trackers, safety, stop)
 
     train_survivors(directory, row.name, spec.seeds, of, fresh=safety.start == "fresh")
-
-
-def train(
-    spec: Spec,
-    row: Row,
-    directory: RunDirectory,
-    shared: PreparedRun,
-    trackers: Sequence[Tracker] = (),
-    safety: Safety | None = None,
-    stop: Stop | None = None,
-) -> None:
-    """One row, as many seeds at once as memory holds, recorded as it goes, from where an earlier attempt stopped."""
-    safety, stop, folder, place = safety or Safety(), stop or Stop(), directory.path / row.name, shared.place
-    stream, skips = shared.stream(row.setting), safety.on_nan == "skip"
-    attempt = None if safety.start == "fresh" else Attempt.earlier(directory, row.name, spec.seeds)
-    with enough_memory(len(spec.seeds)):
-        made = shared.head_starts(row.setting, spec.seeds, Saving(directory.path, safety, stop))
-        ahead = dict(zip(spec.seeds, made, strict=bool(made)))  # nothing where the row has none
-        groups = together(row.setting, stream, spec.seeds, place) if attempt is None else attempt.groups
-        left = [group for group in groups if attempt is None or not directory.trained(row.name, group)]
-        loops = (shared.loop(row.setting, group, skips=skips) for group in left)
-        ready = list(islice(loops, 1))
-    attempt = attempt or Attempt.begin(directory, row.name, groups)
-    directory.stream(row.name, {**shared.data(row.setting, spec.seeds[:1]).describe(), **shared.content(row.setting)})
-    facts, watch, shown = environment.describe(place.device), attempt.watch(), list[RowObserver]()
-    for index, group in enumerate(left, len(groups) - len(left)):
-        loop = ready.pop() if ready else next(loops)  # nothing else holds it: the next group needs the memory
-        recorder = Recorder(directory, row.name, loop.seeds, trackers, every=loop.extent.every)
-        parts = {"loop": loop, "recorder": recorder, "watch": watch}
-        keeper = Checkpoints(
-            folder, safety, stop, seeds=group, parts=parts, log=recorder, facts=facts, device=place.device
-        )
-        if keeper.position is None:
-            directory.clear(row.name, loop.seeds)
-            _tell(directory, row.name, {seed: ahead[seed] for seed in group if seed in ahead}, trackers)
-        if shared.display is not None and not shown:
-            shown.append(shared.display.row(row.label, loop.extent, len(groups), keeper.position))
-        for observer in shown:
-            observer.begin(index, keeper.position or Position())
-        try:
-            with enough_memory(len(loop.seeds)):
-                loop.run([recorder, watch, *shown], keeper)
-            recorder.close()
-        finally:
-            recorder.flush()
-            keeper.close()
-        if index == 0 and (found := loop.trainer.feature_map(loop.data)) is not None:
-            write_feature_map(directory.seed(row.name, spec.seeds[0]), found)
-        state = loop.state()
-        for replica, seed in enumerate(loop.seeds):
-            directory.weights(row.name, seed, {name: rows[replica].clone() for name, rows in state.items()})
-        attempt.group_done(folder, watch)
-    batch = len(spec.seeds) * row.setting.stream.batch
-    images = None  # where a task ends when it has learned enough
-    if isinstance(row.setting.schedule, StepsSpec):
-        images = [row.setting.schedule.steps * batch] * len(stream.tasks)
-    elif row.setting.plateau is None:
-        times = len(spec.seeds) * row.setting.stream.epochs
-        images = [times * stream.count(task) for task in range(len(stream.tasks))]
-    time_taken = {"started": attempt.started, "seeds_at_once": len(groups[0])} | watch.as_dict(images, batch)
-    if made:
-        time_taken["head_start"] = [{name: own.told.get(name) for name in TIMES} for own in made]
-    directory.finish(row.name, facts | {"time": time_taken})
-    attempt.finish(folder)

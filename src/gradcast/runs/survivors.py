@@ -27,8 +27,8 @@ def train_survivors(
             if not gone:
                 raise
             lost |= dict.fromkeys(gone, str(error))
-            Attempt.without(directory, row, left, gone)
             directory.lose(row, lost)
+            Attempt.without(directory, row, left, gone)
             if len(gone) < len(left):
                 named = ", ".join(map(str, gone))
                 warnings.warn(f"row {row!r}: seeds lost: {named} ({error}); the others start over", stacklevel=2)

@@ -65,6 +65,12 @@ class Extent:
         """Steps that lie before a task."""
         return sum(self.batches[:task])
 
+    def holds(self, position: Position) -> bool:
+        """Whether a run of this length can stand there; a task that may end early leaves fewer steps behind it."""
+        task, steps = position.task, position.steps - position.batches
+        inside = task < len(self.batches) and position.batches < max(self.batches[task], 1)
+        return inside and (0 <= steps <= self.before(task) if self.epoch else steps == self.before(task))
+
 
 @runtime_checkable
 class Keeper(Protocol):
@@ -99,7 +105,7 @@ class ShownImages:
 class Loop:
     """Everything one run of R seeds needs."""
 
-    checkpointed: ClassVar[tuple[str, ...]] = ("trainer", "schedule", "draws", "average")
+    checkpointed: ClassVar[tuple[str, ...]] = ("trainer", "schedule", "draws", "average", "check")
     data: TaskData
     trainer: Trainer
     schedule: Schedule

@@ -10,13 +10,15 @@ from gradcast.results.feature_files import write_feature_map
 from gradcast.results.feature_map import FeatureMap, feature_map
 from gradcast.results.quick import QUICK_LOOK
 from gradcast.runs.directory import RunDirectory
+from gradcast.runs.manifest import NAME
 from tests.trained_runs import few_labels, finished
 
 
 def copy_of_run(to: Path, *, few: bool = False) -> RunDirectory:
-    """The run, or that with few labels, without its reports."""
+    """The run, or that with few labels, without its reports, and without manifests, which would find any damage."""
     source, _ = few_labels() if few else finished()
-    shutil.copytree(source.path, to, ignore=shutil.ignore_patterns("report*", "*.png", "weights.safetensors"))
+    left_out = ("report*", "*.png", "weights.safetensors", NAME)
+    shutil.copytree(source.path, to, ignore=shutil.ignore_patterns(*left_out))
     return RunDirectory(to)
 
 

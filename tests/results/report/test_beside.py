@@ -58,13 +58,14 @@ def test_a_portrait_or_what_is_wrong_with_it(tmp_path: Path) -> None:
 
 
 def test_an_environment_or_what_is_wrong_with_it(tmp_path: Path) -> None:
-    file = copy_of_run(tmp_path / "a").path / "base" / "env.json"
-    text, time, flaw = environment(file)
+    directory = copy_of_run(tmp_path / "a")
+    file = directory.path / "base" / "env.json"
+    text, time, flaw = environment(directory, "base")
     assert (text, flaw) == (file.read_text(), "")
     assert "seconds" in time
     file.write_text("[]")
-    assert environment(file)[:2] == ("", {})
-    assert environment(file)[2].endswith(
+    assert environment(directory, "base")[:2] == ("", {})
+    assert environment(directory, "base")[2].endswith(
         f"env.json cannot be read (it has no times); delete {file.parent} and run again"
     )
 

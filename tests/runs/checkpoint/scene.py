@@ -17,7 +17,7 @@ from gradcast.runs.checkpoint.keeper import Safety
 from gradcast.runs.checkpoint.stop import Stop
 from gradcast.runs.directory import RunDirectory
 from gradcast.runs.prepared import PreparedRun
-from gradcast.runs.run import train
+from gradcast.runs.row_training import train_row
 from gradcast.specs.spec import Spec
 from gradcast.specs.text import assign, parse
 from gradcast.training.loop import Extent, Position
@@ -93,7 +93,7 @@ class Scene:
         )
 
     def directory(self, spec: Spec, place: str) -> RunDirectory:
-        return RunDirectory.create(self.out / place, spec)
+        return RunDirectory.named(self.out / place, spec).begin(spec)
 
     def train(
         self, spec: Spec, place: str, safety: Safety | None = None, cut: int | None = None, stop: Stop | None = None
@@ -102,7 +102,7 @@ class Scene:
         directory = self.directory(spec, place)
         self.shared.display = None if cut is None else Cutting(cut)
         try:
-            train(spec, spec.rows[0], directory, self.shared, (), safety or Safety(0), stop)
+            train_row(spec, spec.rows[0], directory, self.shared, (), safety or Safety(0), stop)
         except Cut:
             return None
         return results(directory.path / ROW)

@@ -158,7 +158,13 @@ def test_checkpoints_at_task_ends_two_at_most_and_none_in_the_end(scene: Scene) 
     assert [path.stem for path in checkpoints(scene, spec, "ends")] == ["checkpoint-12", "checkpoint-6"]
     assert scene.train(spec, "ends", Safety(0)) is not None
     row = scene.directory(spec, "ends").path / ROW
-    assert sorted(path.name for path in row.iterdir()) == ["env.json", "seed-3", "seed-5", "stream.json"]
+    assert sorted(path.name for path in row.iterdir()) == [
+        "env.json",
+        "manifest.json",
+        "seed-3",
+        "seed-5",
+        "stream.json",
+    ]
 
 
 def test_fresh_starts_over(scene: Scene) -> None:
@@ -215,6 +221,6 @@ def test_another_surrounding_is_told_and_another_format_refused(scene: Scene, mo
             assert scene.train(spec, "elsewhere", EVERY_TWO, cut=5) is None
     finally:
         torch.set_num_threads(threads)
-    monkeypatch.setattr(keeper, "FORMAT", 2)
+    monkeypatch.setattr(keeper, "FORMAT", 3)
     with pytest.raises(GradcastError, match=r"was written by another version of gradcast; start over with --fresh"):
         scene.train(spec, "elsewhere")

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gradcast.runs.safe_files import write_bytes
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -81,7 +83,9 @@ def stamp(figure: "Figure", words: str) -> None:
 @styled()
 def save_png(figure: "Figure", path: Path) -> None:
     """On white, the same bytes each time."""
-    figure.savefig(path, format="png", dpi=160, facecolor="white", metadata={"Software": "gradcast"})
+    content = io.BytesIO()
+    figure.savefig(content, format="png", dpi=160, facecolor="white", metadata={"Software": "gradcast"})
+    write_bytes(path, content.getvalue())
 
 
 @styled()

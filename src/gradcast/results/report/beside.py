@@ -1,7 +1,6 @@
 """Files beside a row's numbers, which stand without them: what they hold, or a sentence about what is wrong."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
@@ -36,6 +35,15 @@ def stream(directory: RunDirectory, row: str) -> str:
     return ""
 
 
+def whole(directory: RunDirectory, row: str) -> str:
+    """What is wrong with files that a report does not read, and with the specification."""
+    try:
+        directory.check(row)
+    except GradcastError as error:
+        return f"A row is not as it was finished: {error}"
+    return ""
+
+
 def feature_map(directory: RunDirectory, row: str, seed: int) -> tuple[FeatureMap | None, str]:
     """The feature map, and what is wrong with it."""
     try:
@@ -46,13 +54,14 @@ def feature_map(directory: RunDirectory, row: str, seed: int) -> tuple[FeatureMa
 
 def head_starts(directory: RunDirectory, row: str, seeds: Sequence[int]) -> tuple[StepsAndSeeds, str]:
     """Curves of the row's head starts, each with its steps on top, and what is wrong with them."""
-    files = [directory.seed(row, seed) / HEAD_START for seed in seeds]
     told = []
-    for file in files:
+    for seed in seeds:
         try:
-            told.append(_curves(parse_json(file.read_text(encoding="utf-8"))))
+            told.append(_curves(parse_json(directory.read(row, f"seed-{seed}/{HEAD_START}"))))
+        except GradcastError as error:
+            return {}, f"Curves of a head start are missing: {error}"
         except (OSError, ValueError) as error:
-            return {}, f"Curves of a head start are missing: {damaged(file, error)}"
+            return {}, f"Curves of a head start are missing: {damaged(directory.seed(row, seed) / HEAD_START, error)}"
     points = {name: {tuple(own[name][:, 0]) for own in told} for name in CURVES}
     shared = [name for name in CURVES if len(points[name]) == 1 and len(told[0][name])]
     return {name: np.stack([told[0][name][:, 0], *(own[name][:, 1] for own in told)]) for name in shared}, ""
@@ -68,14 +77,17 @@ def _curves(told: object) -> dict[str, Float[np.ndarray, "_ 2"]]:
     return found
 
 
-def environment(file: Path) -> tuple[str, dict[str, object], str]:
+def environment(directory: RunDirectory, row: str) -> tuple[str, dict[str, object], str]:
     """The file as text, its times, and what is wrong with it; a row's numbers stand without it."""
+    file = directory.path / row / "env.json"
     try:
-        text = file.read_text(encoding="utf-8")
+        text = directory.read(row, "env.json")
         facts = parse_json(text)
         time = facts.get("time") if isinstance(facts, dict) else None
         if not isinstance(time, dict):
             raise ValueError("it has no times")
+    except GradcastError as error:
+        return "", {}, f"Cost and environment of a row are missing: {error}"
     except (OSError, ValueError) as error:
         return "", {}, f"Cost and environment of a row are missing: {damaged(file, error, file.parent)}"
     return text, time, ""

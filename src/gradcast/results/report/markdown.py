@@ -13,7 +13,8 @@ from gradcast.results.figures.style import save_png, stamp
 from gradcast.results.quick import mark
 from gradcast.results.report.words import DIVISOR, SELECTED, diagnosed, headline, measured, number, shifted, verdicts
 from gradcast.results.result import RowResult
-from gradcast.runs.directory import RunDirectory, write_text
+from gradcast.runs.directory import RunDirectory
+from gradcast.runs.safe_files import write_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,7 +11,15 @@ from gradcast.errors import GradcastError
 from gradcast.results import result
 from gradcast.results.feature_map import FeatureMap
 from gradcast.results.history import when_tested
-from gradcast.results.report.beside import StepsAndSeeds, environment, feature_map, follow_links, head_starts, stream
+from gradcast.results.report.beside import (
+    StepsAndSeeds,
+    environment,
+    feature_map,
+    follow_links,
+    head_starts,
+    stream,
+    whole,
+)
 from gradcast.results.report.progress import accuracy_so_far, metrics_so_far, over_seen_tasks
 from gradcast.results.result import COURSES, Courses, RowResult, courses
 from gradcast.runs.directory import RunDirectory
@@ -160,12 +168,12 @@ def _row(directory: RunDirectory, spec: Spec, place: int, row: Row) -> RowState:
     accuracy = np.stack([over_seen_tasks(matrix) for matrix in matrices])
     if short is None and not np.isnan(accuracy).all():
         curves["accuracy"] = accuracy
-    text, time, flaw = environment(directory.path / row.name / "env.json") if finished else ("", {}, "")
+    text, time, flaw = environment(directory, row.name) if finished else ("", {}, "")
     drawn, damage = feature_map(directory, row.name, seeds[0]) if finished else (None, "")
     begun = finished and row.setting.head_start.steps > 0
     ahead, unread = head_starts(directory, row.name, seeds) if begun else ({}, "")
-    unknown = stream(directory, row.name) if finished else ""
-    flaw = " ".join(filter(None, (*flaws, flaw, damage, unread, unknown)))
+    unknown = [stream(directory, row.name), whole(directory, row.name)] if finished else []
+    flaw = " ".join(filter(None, (*flaws, flaw, damage, unread, *unknown)))
     tests = None if short is None else when_tested(short)
     rest = (tests, ahead, drawn, diverged)
     return RowState(row.name, row.label, place, finished, done, tasks, curves, text, time, flaw, *rest)

@@ -10,7 +10,7 @@ from gradcast.results.report.page import page
 from gradcast.results.report.read import Found
 from gradcast.results.report.sections import sections
 from gradcast.results.report.tables import Table
-from gradcast.runs.directory import write_text
+from gradcast.runs.safe_files import make_folder, write_text
 
 Content = list[list[Section]]  # the sections of every run
 
@@ -47,7 +47,8 @@ def files_beside(out: Path) -> Path:
 
 
 def _write_run(content: Sequence[Section], folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder.parent)
+    make_folder(folder)
     for block in (block for section in content for block in section.blocks):
         if isinstance(block, Table):
             write_text(folder / f"{block.name}.csv", block.csv())

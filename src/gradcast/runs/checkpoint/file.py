@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from gradcast.errors import message_of
-from gradcast.runs.directory import abandon, write_tensors
+from gradcast.runs.safe_files import abandon, synchronise, write_tensors
 
 KEPT = 2  # files: one is enough unless its disk damages it
 
@@ -41,11 +40,11 @@ def write(folder: Path, steps: int, content: Content, before: Sequence[Path] = (
     path = folder / f"checkpoint-{steps}.safetensors"
     text = json.dumps(content.facts)
     for each in before:
-        _sync(each)
+        synchronise(each)
     write_tensors(path, content.tensors, {"facts": text, "digest": _digest(text, content.tensors)})
-    _sync(folder)
+    synchronise(folder)
     for old in files(folder)[KEPT:]:
-        old.unlink()
+        old.unlink(missing_ok=True)
     return path
 
 
@@ -57,8 +56,11 @@ def read(path: Path) -> Content:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 -- no mapping
         if metadata["digest"] != _digest(metadata["facts"], tensors):
             raise DamagedError("its digest does not fit")
-        return Content(json.loads(metadata["facts"]), tensors)
-    except (SafetensorError, OSError, ValueError, KeyError, RuntimeError) as error:
+        facts = json.loads(metadata["facts"])  # states of generators have long numbers
+        if not isinstance(facts, dict):
+            raise DamagedError("it says nothing")
+        return Content(facts, tensors)
+    except (SafetensorError, OSError, ValueError, KeyError, RecursionError, RuntimeError) as error:
         raise DamagedError(message_of(error)) from None
 
 
@@ -77,12 +79,3 @@ def _digest(text: str, tensors: Mapping[str, Tensor]) -> str:
         if tensor.numel():
             total.update(tensor.contiguous().view(-1).view(torch.uint8).numpy().data)
     return total.hexdigest()
-
-
-def _sync(path: Path) -> None:
-    """Have what was written reach the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -2,24 +2,31 @@
 
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import torch
+from pydantic import NonNegativeInt
 
 from gradcast.errors import GradcastError, Stopped, message_of
 from gradcast.runs.checkpoint import file
 from gradcast.runs.checkpoint.state import pack, restore
 from gradcast.runs.checkpoint.stop import Stop
 from gradcast.runs.checkpoint.writer import Writer
-from gradcast.training.loop import Position
+from gradcast.runs.sealed import Schema, validated
+from gradcast.training.loop import Extent, Position
 
 Start = Literal["auto", "resume", "fresh"]
 OnNan = Literal["stop", "skip"]
-FORMAT = 1  # of the facts; another means that another gradcast wrote them
-EXACT = {"versions": "versions", "commit": "code", "device": "device", "threads": "number of threads"}
+FORMAT = 2  # of the facts; another means that another gradcast wrote them
+EXACT = {"versions": "versions", "source": "code", "device": "device", "threads": "number of threads"}
+FRESH = "start over with --fresh"
+
+# What a state that is not what it seems may lead to.
+STRANGE = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,17 @@ class Log(Protocol):
         ...
 
 
+class Facts(Schema):
+    """What a checkpoint says beside its tensors."""
+
+    format: Literal[2]
+    seeds: list[NonNegativeInt]
+    position: tuple[NonNegativeInt, NonNegativeInt, NonNegativeInt]  # as ``Position`` has it
+    on_nan: OnNan
+    facts: dict[str, Any]
+    parts: Any  # as ``state.pack`` has it
+
+
 class Checkpoints:
     """Checkpoints of one group of seeds in a row's folder.
 
@@ -58,39 +76,61 @@ class Checkpoints:
         parts: Mapping[str, object],
         log: Log,
         facts: Mapping[str, object],
+        extent: Extent,
         device: torch.device,
     ) -> None:
         self.folder, self.safety, self.stop, self.log = folder, safety, stop, log
-        self.seeds, self.parts, self.facts, self.device = seeds, parts, facts, device
+        self.seeds, self.parts, self.facts, self.extent, self.device = seeds, parts, facts, extent, device
         self.writer = Writer()
         self.found = None if safety.start == "fresh" else newest(folder, seeds)
         if self.found is None:
             file.remove(folder)  # of other seeds, or damaged: they would pass for newer than those to come
         self.saved: int | None = None  # step of the latest
+        self.resumed = False  # whether training goes on from a checkpoint
         self.mark = time.monotonic()
 
     @property
     def position(self) -> Position | None:
         """Where the run goes on; None from the beginning."""
-        if self.found is None:
-            return None
-        return Position(*self.found.facts["position"])
+        return None if self.found is None else self._said(self.found)[0]
 
     def begin(self) -> Position | None:
         """Put everything back to where it was, and say where that is."""
-        position = self.position
-        if self.found is None or position is None:
+        if self.found is None:
             return None
-        _compare(self.found.facts["facts"], self.facts)
+        position, said = self._said(self.found)
+        if said.on_nan != self.safety.on_nan:
+            raise GradcastError(f"{self.folder} was begun with --on-nan {said.on_nan}; repeat that, or {FRESH}")
+        _compare(said.facts, self.facts)
         try:
-            restore(dict(self.parts), self.found.facts["parts"], self.found.tensors, self.device)
-        except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as error:
-            raise GradcastError(
-                f"the checkpoint in {self.folder} does not fit this version of gradcast ({message_of(error)}); "
-                "go on with the version that wrote it, or start over with --fresh"
-            ) from None
-        self.found, self.saved = None, position.steps
+            restore(dict(self.parts), said.parts, self.found.tensors, self.device)
+        except STRANGE as error:
+            raise self._strange(error) from None
+        self.found, self.saved, self.resumed = None, position.steps, True
         return position
+
+    @contextmanager
+    def answering(self) -> Iterator[None]:
+        """Meanwhile what goes wrong after going on from a checkpoint is put down to it: anybody may have made it."""
+        try:
+            yield
+        except STRANGE as error:
+            if not self.resumed:
+                raise
+            raise self._strange(error) from error
+
+    def _said(self, found: file.Content) -> tuple[Position, Facts]:
+        try:
+            said = validated(found.facts, Facts)
+            position = Position(*said.position)
+            if not self.extent.holds(position):
+                raise ValueError("its position is beyond the run")
+        except ValueError as error:
+            raise self._strange(error) from None
+        return position, said
+
+    def _strange(self, error: Exception) -> GradcastError:
+        return GradcastError(f"the checkpoint in {self.folder} does not fit this run ({message_of(error)}); {FRESH}")
 
     def due(self, steps: int) -> bool:
         """Whether to save before the next step."""
@@ -116,7 +156,8 @@ class Checkpoints:
         except OSError as error:  # numbers that the checkpoint would speak of cannot be written
             self.writer.fail(error)
             return
-        facts = {"format": FORMAT, "seeds": self.seeds, "position": place, "facts": self.facts, "parts": parts}
+        facts = {"format": FORMAT, "seeds": self.seeds, "position": place, "on_nan": self.safety.on_nan}
+        facts |= {"facts": self.facts, "parts": parts}
         content, files = file.Content(facts, tensors), self.log.files
         self.writer.start(lambda: file.write(self.folder, position.steps, content, files))
 
@@ -136,8 +177,8 @@ def newest(folder: Path, seeds: list[int]) -> file.Content | None:
             damaged = True
             continue
         if content.facts.get("format") != FORMAT:
-            raise GradcastError(f"{path} was written by another version of gradcast; start over with --fresh")
-        if content.facts["seeds"] == seeds:
+            raise GradcastError(f"{path} was written by another version of gradcast; {FRESH}")
+        if content.facts.get("seeds") == seeds:
             return content
     if damaged:
         warnings.warn(f"no checkpoint in {folder} is intact: its seeds {seeds} start over", stacklevel=2)

@@ -56,7 +56,8 @@ def pack(value: object, tensors: dict[str, Tensor], path: str = "") -> Json:
 def restore(old: object, packed: Json, tensors: Mapping[str, Tensor], device: torch.device) -> object:
     """The packed value: ``old`` itself, changed in place, where it can be; a new one where it cannot.
 
-    A tensor of the right shape keeps its place in memory. One that was not there yet is made on ``device``.
+    A tensor of the right shape keeps its place in memory. One that was not there yet is made on ``device``. What is of
+    another kind than ``old`` is refused: anybody may have written it.
     """
 
     def inside(before: object, entry: Json) -> object:
@@ -68,23 +69,36 @@ def restore(old: object, packed: Json, tensors: Mapping[str, Tensor], device: to
         case {"tensor": str(path)}:
             return _tensor(old, tensors[path], device)
         case {"array": str(path)}:
-            return tensors[path].numpy().copy()
+            return _array(old, tensors[path].numpy().copy())
         case {"numpy": _} | {"torch": _}:
             return _generator(old, packed, tensors)
         case {"list": list(entries)} | {"tuple": list(entries)}:
+            _expect(old, tuple if "tuple" in packed else list)
             known = list(old) if isinstance(old, list | tuple) else []
             found = [inside(*pair) for pair in zip_longest(known[: len(entries)], entries)]
             return tuple(found) if "tuple" in packed else found
         case {"dict": list(pairs)}:
+            _expect(old, dict)
             known_at = old if isinstance(old, dict) else {}
             return {key: inside(known_at.get(key), entry) for key, entry in pairs}
         case {"state_dict": entries}:
             return _state_dict(old, inside(None, entries), device)
-    return packed  # a number, a word, None
+        case None | bool() | int() | float() | str():
+            _expect(old, *((int, float) if type(packed) in (int, float) else (type(packed),)))
+            return packed
+    raise TypeError("something that no checkpoint holds")
+
+
+def _expect(old: object, *kinds: type) -> None:
+    """What was nothing before may become anything, and anything may become nothing."""
+    if old is not None and type(None) not in kinds and type(old) not in kinds:
+        raise TypeError(f"a {kinds[0].__name__} in place of a {type(old).__name__}")
 
 
 def _object(old: object, attributes: Mapping[str, Json], inside: Callable[[object, Json], object]) -> object:
     """In the order of ``checkpointed``: what follows the weights comes after them."""
+    if not isinstance(old, Checkpointed) or tuple(attributes) != tuple(old.checkpointed):
+        raise TypeError(f"parts of something else in place of a {type(old).__name__}")
     for name, entry in attributes.items():
         before = getattr(old, name)
         after = inside(before, entry)
@@ -105,10 +119,23 @@ def _generator(old: object, packed: Mapping[str, Json], tensors: Mapping[str, Te
 
 
 def _tensor(old: object, new: Tensor, device: torch.device) -> Tensor:
-    if isinstance(old, Tensor) and old.shape == new.shape and old.dtype == new.dtype:
+    if isinstance(old, Tensor) and (old.dtype != new.dtype or old.shape != new.shape):
+        raise ValueError(f"a tensor of {new.dtype} {tuple(new.shape)} in place of {old.dtype} {tuple(old.shape)}")
+    if isinstance(old, Tensor):
         with torch.no_grad():
             return old.copy_(new)
+    _expect(old, Tensor)
     return new.to(device, copy=True)  # a copy is aligned as the original was: products round alike
+
+
+def _array(old: object, new: np.ndarray) -> np.ndarray:
+    """Another length is a queue's; all else is as it was."""
+    if isinstance(old, np.ndarray) and (
+        old.dtype != new.dtype or old.ndim != new.ndim or old.shape[1:] != new.shape[1:]
+    ):
+        raise ValueError(f"an array of {new.dtype} {new.shape} in place of {old.dtype} {old.shape}")
+    _expect(old, np.ndarray)
+    return new
 
 
 def _state_dict(old: object, state: object, device: torch.device) -> object:
