@@ -3,6 +3,7 @@
 import errno
 import signal
 import sys
+import warnings
 from typing import Annotated
 
 import typer
@@ -11,7 +12,7 @@ import gradcast
 from gradcast.cli import data_command
 from gradcast.cli.bench_command import bench
 from gradcast.cli.compare_command import compare
-from gradcast.cli.console import complain
+from gradcast.cli.console import complain, show_warning
 from gradcast.cli.methods_command import methods
 from gradcast.cli.pretrain_command import pretrain
 from gradcast.cli.report_command import report
@@ -54,7 +55,9 @@ def options(
 def main() -> None:
     """Entry point: a mistake becomes one sentence and exit code 2."""
     try:
-        app()
+        with warnings.catch_warnings():
+            warnings.showwarning = show_warning
+            app()
     except GradcastError as error:
         complain(str(error))
         sys.exit(BAD_INPUT)

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from gradcast.cli.options import DataOption, DeviceOption, JsonOption, ThreadsOption, data_folder
 from gradcast.devices import keep_freed_memory, use_threads
-from gradcast.errors import GradcastError
+from gradcast.errors import BAD_INPUT, GradcastError, one_line
 from gradcast.runs.jsontext import to_json
 
 
@@ -24,6 +24,9 @@ def bench(
     soak: Annotated[
         float | None, typer.Option(min=0.01, help="instead: short runs for so many minutes; does anything pile up?")
     ] = None,
+    faults: Annotated[
+        bool, typer.Option("--faults", help="instead: kill small runs at every file operation; does any end otherwise?")
+    ] = False,
     threads: ThreadsOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -42,6 +45,9 @@ def bench(
     errors = Console(stderr=True)
     if soak is not None:
         _soak(errors, soak, json=json)
+        return
+    if faults:
+        _faults(errors, json=json)
         return
     with errors.status("") as status:
         folder, say = data_folder(data), lambda what: status.update(f"[dim]{what}")
@@ -64,6 +70,23 @@ def _soak(errors: Console, minutes: float, *, json: bool) -> None:
     for name, words in (("resident_mb", "MB resident"), ("open_files", "open files"), ("threads", "threads")):
         early, late = found.growth(name)
         typer.echo(f"{words}: {early:.0f} after the warm-up, {late:.0f} at the end")
+
+
+def _faults(errors: Console, *, json: bool) -> None:
+    """Every fault at every place, an hour or more; the exit code is 2 where a run did not end as it should."""
+    from gradcast.bench.fault_kinds import all_faults
+
+    with errors.status("") as status:
+        found = all_faults(lambda what: status.update(f"[dim]{what}"))
+    wrong = [trial for trial in found if trial.problem]
+    if json:
+        typer.echo(to_json({"trials": len(found), "wrong": [vars(trial) for trial in wrong]}), nl=False)
+    else:
+        for trial in wrong:
+            typer.echo(f"{trial.kind}, {trial.fault} at operation {trial.place}: {one_line(trial.problem)}")
+        typer.echo(f"{len(found)} faults, {len(wrong)} of which left something else than an undisturbed run")
+    if wrong:
+        raise typer.Exit(BAD_INPUT)
 
 
 def _counts(text: str) -> list[int]:

@@ -67,10 +67,9 @@ class ProgressDisplay:
 
     def _show_warning(self, message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
         """One plain line a warning, instead of Python's two with a source path; once, however many rows meet it."""
-        sentence = one_line(str(message))  # it may quote a file's name
-        if sentence not in self.warned:
-            self.warned.add(sentence)
-            self.console.print(f"[yellow]warning:[/] {escape(sentence)}", soft_wrap=True)
+        if str(message) not in self.warned:
+            self.warned.add(str(message))
+            print_warning(self.console, str(message))
 
     def move(
         self, bar: TaskID, completed: float | None = None, total: float | None = None, note: str | None = None
@@ -189,6 +188,16 @@ def print_results(
     if advised is not None:
         console.print(escape(advised), soft_wrap=True)
     console.print(f"Results: {escape(str(place))} (report.md, result.json, pictures)", soft_wrap=True)
+
+
+def show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+    """Python's warnings as one plain line on standard error, for commands that show no progress."""
+    print_warning(Console(stderr=True, highlight=False), str(message))
+
+
+def print_warning(console: Console, sentence: str) -> None:
+    """One line; names of files in it steer no terminal."""
+    console.print(f"[yellow]warning:[/] {escape(one_line(sentence))}", soft_wrap=True)
 
 
 def complain(sentence: str) -> None:

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 
+from gradcast.cli.console import print_warning
 from gradcast.errors import BAD_INPUT
 from gradcast.results.report.read import read_runs
 from gradcast.results.report.write import files_beside, write_html
@@ -36,4 +36,4 @@ def warn(sentences: list[str]) -> None:
     """What is missing, on standard error."""
     console = Console(stderr=True, highlight=False)
     for sentence in sentences:
-        console.print(f"[yellow]warning:[/] {escape(sentence)}", soft_wrap=True)
+        print_warning(console, sentence)

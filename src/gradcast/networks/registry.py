@@ -210,6 +210,9 @@ def unseen(spec: ModelSpec) -> dict[str, object]:
 
 
 def file_digest(path: Path) -> str:
+    """Of a file's content; a device or pipe, which may have no end, is not read."""
+    if path.exists() and not path.is_file():
+        raise GradcastError(f"{path} is not an ordinary file; name the file of weights or code itself")
     try:
         return hashlib.blake2b(path.read_bytes(), digest_size=8).hexdigest()
     except OSError as error:

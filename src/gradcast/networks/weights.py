@@ -55,6 +55,8 @@ def load_weights(
 def _read(path: Path) -> object:
     if path.suffix not in ENDINGS:
         raise GradcastError(f"{path} is of an unknown kind; give a weight file that ends in one of {' '.join(ENDINGS)}")
+    if path.exists() and not path.is_file():
+        raise GradcastError(f"{path} is not an ordinary file; name a weight file")
     try:
         if path.suffix == ".safetensors":
             return load_file(path)

@@ -40,11 +40,12 @@ class Trained:
     diverged: Mapping[int, str] = field(default_factory=dict)  # seeds without a result, with the reason
     chance: float | None = None  # ACC of a guess, in per cent; files of earlier versions do not say
     ratio: float | None = None  # length of what the signals add beside the labelled gradient; the same
+    undone: Mapping[int, float] = field(default_factory=dict)  # share of its steps that a seed undid, where it did
 
     def sample(self, label: str) -> Sample:
         """The row as evidence of a verdict."""
         acc = dict(zip(self.seeds, self.values("acc"), strict=True))
-        return Sample(label, acc, self.diverged, self.chance, self.ratio)
+        return Sample(label, acc, self.diverged, self.chance, self.ratio, self.undone)
 
     @property
     def seeds(self) -> list[int]:
@@ -68,6 +69,7 @@ class Trained:
             origin=_origins([self.origin, other.origin]),
             best_errors={**other.best_errors, **self.best_errors},
             diverged={**other.diverged, **self.diverged},
+            undone={**other.undone, **self.undone},
         )
 
     def as_dict(self) -> dict[str, object]:
@@ -77,6 +79,7 @@ class Trained:
         facts = {"cell": self.cell, "source": self.source, "data": self.data}
         facts |= {"chance": self.chance, "pseudo_ratio": self.ratio}
         facts |= {"diverged": {str(seed): reason for seed, reason in self.diverged.items()}}
+        facts |= {"undone": {str(seed): share for seed, share in self.undone.items()}} if self.undone else {}
         return {**facts, "cost": {name: list(values) for name, values in self.cost.items()}, "seeds": seeds}
 
 
@@ -106,6 +109,7 @@ def trained(item: Item, seeds: Sequence[int], dtype: Arithmetic, out: Path) -> T
         {seed: reason for seed, reason in cell.diverged(out).items() if seed in seeds},
         found[kept[0]][1].chance,
         _mean_ratio([found[seed][1].ratio for seed in kept]),
+        {seed: share for seed in kept if (share := found[seed][1].undone.get(seed))},
     )
 
 
@@ -161,6 +165,7 @@ def _read(row: Mapping[str, Any], item: Item, wanted: Sequence[int]) -> Trained:
         {int(seed): str(why) for seed, why in facts.get("diverged", {}).items() if int(seed) in wanted},
         facts.get("chance"),
         facts.get("pseudo_ratio"),
+        {int(seed): float(share) for seed, share in facts.get("undone", {}).items() if int(seed) in wanted},
     )
 
 

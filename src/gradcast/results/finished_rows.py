@@ -48,7 +48,8 @@ class Named:
         seeds = [seed for seed in self.spec.seeds if seed not in diverged]
         acc = {seed: 100 * measure(self.run.accuracy(row.name, seed, tasks)).acc for seed in seeds}
         ratio = stored_ratio(self.run, row.name)
-        sample = Sample(row.label, acc, diverged, chance(row.setting, facts), ratio)
+        undone = self.run.undone(row.name)
+        sample = Sample(row.label, acc, diverged, chance(row.setting, facts), ratio, undone)
         return Finished(self.given, place, row.name, row.label, row.setting, sample, str(facts["source"]))
 
     def whole(self) -> "Named":

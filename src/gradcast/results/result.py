@@ -58,6 +58,7 @@ class RowResult:
     diverged: Mapping[int, str] = field(default_factory=dict)  # seeds that have no result, and why
     chance: float | None = None  # ACC of a guess, in per cent
     ratio: float | None = None  # length of what the signals add beside the labelled gradient
+    undone: Mapping[int, float] = field(default_factory=dict)  # share of its steps that a seed undid, where it did
 
     @property
     def compared(self) -> str:
@@ -75,7 +76,7 @@ class RowResult:
     def sample(self) -> Sample:
         """The row as evidence of a verdict."""
         acc = dict(zip(self.seeds, self.acc(), strict=True))
-        return Sample(self.label, acc, self.diverged, self.chance, self.ratio)
+        return Sample(self.label, acc, self.diverged, self.chance, self.ratio, self.undone)
 
     def as_dict(self) -> dict[str, object]:
         """For result.json and --json; a single task transfers nothing, so there it is accuracy alone."""
@@ -87,6 +88,7 @@ class RowResult:
             "measures": {name: vars(self.over_seeds(name)) for name in names},
             "seeds": {str(seed): {name: getattr(m, name) for name in names} for seed, m in own},
             "diverged": {str(seed): reason for seed, reason in self.diverged.items()},
+            **({"undone": {str(seed): share for seed, share in self.undone.items()}} if self.undone else {}),
             "diagnostics": {name: vars(value) for name, value in self.diagnostics.items()},
             "against_first_row": self.paired.as_dict() if self.paired else None,
             "one_thing_added": [{"against": own.label, **own.paired.as_dict()} for own in self.added],
@@ -140,6 +142,7 @@ def _read(directory: RunDirectory, spec: Spec, row: Row, *, steps: bool, lenient
         diverged=diverged,
         chance=chance(row.setting, directory.known_draws(row.name)),
         ratio=stored_ratio(directory, row.name) if ratio is None else ratio.mean,
+        undone=_undone(directory, row.name, lenient=lenient),
     )
 
 
@@ -147,6 +150,16 @@ def _with_verdicts(own: RowResult, row: Row, spec: Spec, judged: Judged) -> RowR
     labels, beside = {other.name: other.label for other in spec.rows}, twins(spec, row)
     added = [Added(labels[name], judged[Match(own.name, name)]) for name in beside if Match(own.name, name) in judged]
     return replace(own, paired=judged.get(Match(own.name, spec.rows[0].name)), added=tuple(added))
+
+
+def _undone(directory: RunDirectory, row: str, *, lenient: bool) -> dict[int, float]:
+    """Shares of undone steps; unknown where env.json is damaged, which whoever is lenient says elsewhere."""
+    try:
+        return directory.undone(row)
+    except GradcastError:
+        if not lenient:
+            raise
+        return {}
 
 
 def logged(directory: RunDirectory, row: Row, seed: int, *, lenient: bool = False) -> tuple[list[Line], str]:

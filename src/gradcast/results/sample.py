@@ -10,6 +10,7 @@ from gradcast.specs.spec import Setting
 
 COLLAPSE = 4.0  # points below the row's median: such a seed is counted and named
 LEARNED = 1.0  # points above chance: a row below that has learned nothing
+UNDONE = 0.1  # share of a row's steps: one that undid more has not trained as it was asked to
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class Sample:
     diverged: Mapping[int, str] = field(default_factory=dict)
     chance: float | None = None  # ACC of a guess, in per cent; None where it is not known
     ratio: float | None = None  # median length of what the signals add beside the labelled gradient; None without any
+    undone: Mapping[int, float] = field(default_factory=dict)  # share of its steps that a seed undid, where it did
 
     def __post_init__(self) -> None:
         for seed, value in self.acc.items():
@@ -42,6 +44,16 @@ class Sample:
         """Seeds far below the others."""
         middle = median(self.acc.values()) if self.acc else 0.0
         return [seed for seed, value in sorted(self.acc.items()) if value < middle - COLLAPSE]
+
+    @property
+    def undone_share(self) -> float:
+        """Of all steps of all seeds that have a result, those that were undone since they were not finite."""
+        return sum(self.undone.get(seed, 0.0) for seed in self.acc) / len(self.acc) if self.acc else 0.0
+
+    @property
+    def trained_in_part(self) -> bool:
+        """Whether so many steps were undone that the result says nothing about the setting."""
+        return self.undone_share > UNDONE
 
     @property
     def at_chance(self) -> bool:

@@ -104,6 +104,9 @@ def _judged(pair: Pair, differences: Differences, p: float, holm: float | None, 
 def _verdict(
     pair: Pair, shift: Shift, mean: Interval, holm: float | None, family: int, *, identical: bool
 ) -> tuple[Kind, str]:
+    for own in (pair.variant, pair.base):
+        if own.trained_in_part:
+            return "open", wording.trained_in_part(own)
     if pair.variant.at_chance:
         return "open", wording.nothing_learned(pair.variant)
     if identical:

@@ -54,6 +54,11 @@ def nothing_learned(row: Sample) -> str:
     return f"nothing was learned (ACC {acc:.1f} %, chance is {row.chance:.1f} %)"
 
 
+def trained_in_part(row: Sample) -> str:
+    """A row that undid too many of its steps."""
+    return f"open: {row.label} undid {100 * row.undone_share:.0f} % of its steps, which were not finite: no verdict"
+
+
 def losses(row: Sample, of: str) -> list[str]:
     """Seeds that diverged or collapsed, by number; ``of`` names a row that is not the subject of the sentence."""
     total, owner = len(row.seeds), f" of {of}" if of else ""

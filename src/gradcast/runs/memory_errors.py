@@ -28,7 +28,7 @@ def enough_memory(seeds: int) -> Iterator[None]:
             raise
         raise GradcastError(
             f"there is not enough memory for {seeds} seeds of this size ({message_of(error)}); train fewer seeds, or "
-            "lower learner.memory, model.hidden or policy.batch"
+            "lower stream.size, learner.memory, model.hidden or policy.batch"
         ) from None
 
 

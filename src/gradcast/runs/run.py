@@ -63,11 +63,12 @@ def run(
     track = untracked if display is None else display.track
     folder = default_data() if data is None else Path(data)
     shared = PreparedRun(place, Shelf(folder, Cache(default_cache()), track), source, images, display)
-    content = [shared.content(row.setting) for row in spec.rows]  # bad data shows before anything is written
     with enough_memory(len(spec.seeds)):
+        content = [shared.content(row.setting) for row in spec.rows]  # bad data shows before anything is written
         for row in spec.rows:
             check(row.setting, shared.stream(row.setting), spec.seeds)
     _warn_of_idle_signals(spec, shared)
+    _warn_of_single_classes(spec, shared)
     safety, stop = safety or Safety(), Stop()
     directory = RunDirectory.named(Path(out), spec, json.dumps(content))
     if safety.start == "resume":
@@ -142,6 +143,18 @@ def _warn_of_idle_signals(spec: Spec, shared: PreparedRun) -> None:
             warnings.warn(
                 f"{what} has {steps} steps and policy.start is {setting.policy.start}: no unlabelled image is "
                 "used; lower policy.start to see the signal act",
+                stacklevel=3,
+            )
+            return
+
+
+def _warn_of_single_classes(spec: Spec, shared: PreparedRun) -> None:
+    """Where the task is known and has one class, every answer is right."""
+    for setting in (row.setting for row in spec.rows):
+        if setting.masked and shared.stream(setting).width == 1:
+            warnings.warn(
+                "every task has a single class and is known at the test: any network is right in 100 % and the "
+                "accuracies say nothing; raise stream.classes_per_task, or set model.heads=shared",
                 stacklevel=3,
             )
             return

@@ -17,7 +17,7 @@ from gradcast.learners.registry import LEARNERS, LearnerSpec
 from gradcast.networks.registry import NETWORKS, MlpSpec, ModelSpec
 from gradcast.signals.policy import Policy
 from gradcast.signals.registry import SIGNALS, NoSignalSpec, SignalSpec
-from gradcast.specs.table import Natural, Place, Positive, Share, Table, Words, nearest
+from gradcast.specs.table import EpochCount, Natural, Pixels, Place, Positive, Share, Table, TaskCount, Words, nearest
 from gradcast.streams.augment import AugmentationName
 from gradcast.streams.pool_tables import POOLS, PatchesSpec, PoolSpec
 from gradcast.streams.scale import Normalise
@@ -38,19 +38,19 @@ class StreamSpec(Table):
 
     source: Annotated[str, AfterValidator(_known_source)] = "digits"
     path: Place = ""  # where the source 'folder' or 'npz' lies
-    size: Positive | Literal["own"] = "own"  # pixels a side
+    size: Pixels | Literal["own"] = "own"  # pixels a side
     colour: Colour = "own"
     normalise: Normalise = "unit"
     augment: list[AugmentationName] = []  # labelled training images
     scenario: Scenario = "rotated"
-    tasks: Positive = 10
+    tasks: TaskCount = 10
     classes_per_task: Positive | Literal["even"] = "even"  # split only
     class_order: Literal["natural", "shuffled", "seeded"] | list[Natural] = "natural"  # seeded: each seed has its own
     samples: Positive | Literal["all"] = "all"  # labelled images a task
     ratio: Share = 1.0  # share of them that is used
     labels: Positive | Literal["all"] = "all"  # images a task that keep their label, equally many of every class
     batch: Positive = 10
-    epochs: Positive = 1
+    epochs: EpochCount = 1
     omitted_defaults: ClassVar[tuple[str, ...]] = ("labels",)
     data_seed: int = 0  # angles, permutations and splits; the same for all seeds
 

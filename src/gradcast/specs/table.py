@@ -7,6 +7,12 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BaseModel, ConfigDict, Field, model_serializer
 
 Positive = Annotated[int, Field(ge=1)]
+# Numbers of things of which no machine holds or trains more: a slip of the keyboard is refused at once.
+Pixels = Annotated[int, Field(ge=1, le=4096)]  # a side
+TaskCount = Annotated[int, Field(ge=1, le=100_000)]
+ImageCount = Annotated[int, Field(ge=1, le=10_000_000)]
+EpochCount = Annotated[int, Field(ge=1, le=1_000_000)]
+StepCount = Annotated[int, Field(ge=1, le=1_000_000_000)]
 Natural = Annotated[int, Field(ge=0)]
 Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]

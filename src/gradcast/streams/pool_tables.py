@@ -4,7 +4,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field, model_validator
 
-from gradcast.specs.table import Place, Positive, Share, Table
+from gradcast.specs.table import ImageCount, Place, Share, Table
 from gradcast.streams.augment import AugmentationName
 from gradcast.streams.own_pool import OwnPoolName
 from gradcast.streams.pool import TransformName
@@ -28,14 +28,14 @@ class PatchesSpec(PoolTable):
     """Crops of two photographs that ship with scikit-learn."""
 
     name: Literal["patches"] = "patches"
-    count: Positive = 2000
+    count: ImageCount = 2000
 
 
 class BlankSpec(PoolTable):
     """Images that show nothing: each of one grey, or of random pixels."""
 
     name: Literal["grey", "pixels"]
-    count: Positive = 2000
+    count: ImageCount = 2000
 
 
 class FolderSpec(PoolTable):

@@ -19,7 +19,10 @@ from gradcast.training.evaluate import Tests
 from gradcast.training.schedules import Schedule
 from gradcast.training.trainer import Trainer, Turn
 
-REMEDY = "lower learner.lr, the signal's weight or alpha, or policy.p, or raise learner.qp_eps or schedule.warm_up"
+REMEDY = (
+    "lower learner.lr, the signal's weight or alpha, or policy.p, set signal.scaled for noise, or raise learner.qp_eps "
+    "or schedule.warm_up"
+)
 
 
 @runtime_checkable

@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from gradcast.specs.table import Natural, Positive, Rate, Table, Weight
+from gradcast.specs.table import EpochCount, Natural, Positive, Rate, StepCount, Table, Weight
 from gradcast.training.plateau_rates import PlateauRates, Reset
 
 TESTS = 20  # a shorter course has so many at least, if the whole one has
@@ -23,7 +23,7 @@ class StepsSpec(Table):
     """
 
     name: Literal["steps"]
-    steps: Positive = 400_000  # a task
+    steps: StepCount = 400_000  # a task
     warm_up: Natural = 4_000  # steps in which the learning rate rises from 0 in a straight line
     milestones: list[Positive] = [300_000, 350_000]  # steps after which it drops
     factor: Rate = 0.1  # by which it is multiplied then
@@ -83,7 +83,7 @@ class PlateauSpec(Table):
 
     omitted_defaults: ClassVar[tuple[str, ...]] = ("name",)
     name: Literal["plateau"] = "plateau"
-    epochs: Positive = 200  # at most
+    epochs: EpochCount = 200  # at most
     validation: Annotated[float, Field(gt=0, lt=1)] = 0.15  # share of the images set aside; miniImageNet 0.02
     validation_batch: Positive = 9  # miniImageNet 1
     factor: Annotated[float, Field(gt=1, allow_inf_nan=False)] = 3.0  # by which the learning rate is divided
