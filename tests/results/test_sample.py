@@ -31,3 +31,13 @@ def test_chance_is_one_of_the_classes_that_a_task_chooses_among() -> None:
     assert chance(shared, facts) == pytest.approx(100 / 6)  # three tasks
     assert chance(rotated, {}) is None
     assert finished()[1][0].chance == 10.0
+
+
+@pytest.mark.parametrize(("shares", "told"), [({}, False), ({0: 0.29}, False), ({0: 0.3, 1: 0.05, 2: 0.0}, True)])
+def test_a_row_that_undid_more_than_a_tenth_of_its_steps_is_trained_in_part(
+    shares: dict[int, float], told: bool
+) -> None:
+    row = Sample("row", {0: 80.0, 1: 81.0, 2: 79.0}, undone=shares)
+    assert row.undone_share == pytest.approx(sum(shares.values()) / 3)
+    assert row.trained_in_part is told
+    assert not Sample("row", {}, {0: "step 1"}, undone=shares).trained_in_part

@@ -150,3 +150,14 @@ def test_a_signal_that_adds_next_to_nothing_says_so(ratio: float, said: bool) ->
     row = Sample("row", dict(enumerate(plus(TEN, SMALL))), ratio=ratio)
     verdict = judge([Pair(row, Sample.of("base", TEN))])[0].verdict
     assert verdict.endswith("; what the signal adds is 0.0007 of the labelled gradient") is said
+
+
+@pytest.mark.parametrize("side", ["variant", "base"])
+def test_a_row_that_undid_too_many_steps_has_no_verdict(side: str) -> None:
+    undone = dict.fromkeys(range(10), 0.39)
+    variant = Sample("row", dict(enumerate(plus(TEN, GAINS))), undone=undone if side == "variant" else {})
+    base = Sample("base", dict(enumerate(TEN)), undone=undone if side == "base" else {})
+    (found,) = judge([Pair(variant, base)])
+    name = "row" if side == "variant" else "base"
+    assert found.kind == "open"
+    assert found.verdict.startswith(f"open: {name} undid 39 % of its steps, which were not finite: no verdict")

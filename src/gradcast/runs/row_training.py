@@ -52,16 +52,22 @@ class RowTraining:
         try:
             with keeper.answering(), enough_memory(len(seeds)):
                 loop.run([recorder, self.watch, *self.shown], keeper)
-            recorder.close()
+                recorder.close()
+                self._keep(index, loop)
+                keeper.close()
+                self.attempt.group_done(directory.path / row, self.watch, loop.check.shares())
         finally:
             keeper.close()
             recorder.flush()
+
+    def _keep(self, index: int, loop: Loop) -> None:
+        """What was learned, and how the first seed sees images where that is a picture."""
+        directory, row = self.directory, self.row.name
         if index == 0 and (found := loop.trainer.feature_map(loop.data)) is not None:
             write_feature_map(directory.seed(row, self.spec.seeds[0]), found)
         state = loop.state()
-        for replica, seed in enumerate(seeds):
+        for replica, seed in enumerate(loop.seeds):
             directory.weights(row, seed, {name: rows[replica].clone() for name, rows in state.items()})
-        self.attempt.group_done(directory.path / row, self.watch, loop.check.shares())
 
     def finish(self) -> None:
         """All groups are done: say where and how long, and mark the row as finished."""

@@ -1,7 +1,6 @@
 """Runs a specification: every row that is not finished yet, all seeds of a row together."""
 
 import json
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from gradcast.errors import GradcastError
 from gradcast.head_start.make import UNFINISHED
 from gradcast.results.report import write_report
 from gradcast.results.result import RowResult, read
+from gradcast.runs.cautions import warn_of_surprises
 from gradcast.runs.checkpoint.attempt import Attempt, tidy
 from gradcast.runs.checkpoint.keeper import Safety
 from gradcast.runs.checkpoint.stop import Stop
@@ -33,7 +33,6 @@ from gradcast.runs.trackers import Tracker
 from gradcast.specs import text as specfile
 from gradcast.specs.fit import check
 from gradcast.specs.spec import Row, Spec
-from gradcast.training.schedule_tables import StepsSpec
 
 RESULT = "result.json"
 
@@ -67,8 +66,7 @@ def run(
         content = [shared.content(row.setting) for row in spec.rows]  # bad data shows before anything is written
         for row in spec.rows:
             check(row.setting, shared.stream(row.setting), spec.seeds)
-    _warn_of_idle_signals(spec, shared)
-    _warn_of_single_classes(spec, shared)
+    warn_of_surprises(spec, shared)
     safety, stop = safety or Safety(), Stop()
     directory = RunDirectory.named(Path(out), spec, json.dumps(content))
     if safety.start == "resume":
@@ -127,37 +125,6 @@ def _need_checkpoint(directory: RunDirectory, spec: Spec) -> None:
         raise GradcastError(
             f"there is no unfinished run of this specification in {directory.path}; run it without --resume"
         )
-
-
-def _warn_of_idle_signals(spec: Spec, shared: PreparedRun) -> None:
-    """A short stream may end before its signal begins: every row is then the base."""
-    for setting in (row.setting for row in spec.rows if row.setting.signals):
-        data, batch = shared.data(setting, spec.seeds[:1]), setting.stream.batch
-        if setting.plateau is not None:
-            what, steps = "an epoch", data.length(0, batch)  # where an epoch's batches count
-        elif isinstance(setting.schedule, StepsSpec):
-            what, steps = "the stream", data.tasks * setting.schedule.steps
-        else:
-            what, steps = "the stream", setting.stream.epochs * sum(data.length(t, batch) for t in range(data.tasks))
-        if setting.policy.start >= steps:
-            warnings.warn(
-                f"{what} has {steps} steps and policy.start is {setting.policy.start}: no unlabelled image is "
-                "used; lower policy.start to see the signal act",
-                stacklevel=3,
-            )
-            return
-
-
-def _warn_of_single_classes(spec: Spec, shared: PreparedRun) -> None:
-    """Where the task is known and has one class, every answer is right."""
-    for setting in (row.setting for row in spec.rows):
-        if setting.masked and shared.stream(setting).width == 1:
-            warnings.warn(
-                "every task has a single class and is known at the test: any network is right in 100 % and the "
-                "accuracies say nothing; raise stream.classes_per_task, or set model.heads=shared",
-                stacklevel=3,
-            )
-            return
 
 
 def _with_own_data(spec: Spec, source: Source | None, images: Pixels | None) -> Spec:

@@ -16,7 +16,7 @@ DIGEST = "digest"
 class Schema(BaseModel):
     """What a file may say: these keys, of these kinds, and nothing else."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, validate_assignment=True)
 
 
 Kind = TypeVar("Kind", bound=Schema)

@@ -15,11 +15,12 @@ WARM_UP = 100  # first steps, in which kernels are compiled and memory is asked 
 class Stopwatch:
     """Time from the end of an evaluation to the last step before the next one; groups of seeds add up."""
 
-    checkpointed: ClassVar[tuple[str, ...]] = ("tasks", "warm_up", "warm", "taken")
+    checkpointed: ClassVar[tuple[str, ...]] = ("tasks", "evaluations", "warm_up", "warm", "taken")
 
     def __init__(self) -> None:
-        self.begun = self.mark = time.perf_counter()
+        self.begun = self.mark = self.stopped = time.perf_counter()
         self.tasks: dict[int, float] = {}  # seconds a task
+        self.evaluations = 0.0  # seconds of those after tasks
         self.warm_up = 0.0  # of those of the first task, what its first steps took
         self.warm = False  # whether the group that trains is past them
         self.resumed = False  # another process began it: this one had to warm up in some later task
@@ -47,7 +48,8 @@ class Stopwatch:
 
     def trained(self, task: int) -> None:
         """All steps of the task count; a short first one is a warm-up as a whole."""
-        seconds = time.perf_counter() - self.mark
+        self.stopped = time.perf_counter()
+        seconds = self.stopped - self.mark
         self.tasks[task] = self.tasks.get(task, 0.0) + seconds
         if task == 0 and not self.warm:
             self._warmed(seconds)
@@ -58,6 +60,7 @@ class Stopwatch:
     def evaluated(self, tasks_done: int, accuracy: torch.Tensor) -> None:
         """An evaluation's time does not."""
         self.mark, self.warm = time.perf_counter(), self.warm and tasks_done > 0  # 0: another group begins
+        self.evaluations += self.mark - self.stopped if tasks_done else 0.0
 
     def as_dict(self, labelled_images: Sequence[int] | None, in_a_step: int) -> dict[str, object]:
         """Seconds in all, of training, of each task; the cost of an image, if they are counted; peak memory of a GPU.
@@ -67,6 +70,7 @@ class Stopwatch:
         found: dict[str, object] = {
             "seconds": round(time.perf_counter() - self.begun, 3),
             "training_seconds": round(sum(self.tasks.values()), 3),
+            "evaluation_seconds": round(self.evaluations, 3),
             "task_seconds": [round(seconds, 3) for seconds in self.tasks.values()],
             "warm_up_seconds": round(self.warm_up, 3),
         }

@@ -1,20 +1,26 @@
 import random
+import shutil
 import signal
 import time
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
+from beartype.roar import BeartypeCallHintViolation
 
 from gradcast.errors import GradcastError, Stopped
 from gradcast.learners.registry import LEARNERS
+from gradcast.runs import environment
 from gradcast.runs.checkpoint import file, keeper
+from gradcast.runs.checkpoint.file import Content
 from gradcast.runs.checkpoint.keeper import Safety
 from gradcast.runs.checkpoint.stop import Stop
 from gradcast.signals.registry import SIGNALS
 from gradcast.specs.spec import Spec
 from tests.helpers import signal_and_pool
+from tests.runs.checkpoint.crafting import crafted, put
 from tests.runs.checkpoint.scene import ROW, STEPS, Scene, tiny
 
 EVERY_TWO = Safety(0, 2)
@@ -224,3 +230,65 @@ def test_another_surrounding_is_told_and_another_format_refused(scene: Scene, mo
     monkeypatch.setattr(keeper, "FORMAT", 3)
     with pytest.raises(GradcastError, match=r"was written by another version of gradcast; start over with --fresh"):
         scene.train(spec, "elsewhere")
+
+
+def test_crafted_checkpoints_are_refused_and_touch_nothing(scene: Scene, tmp_path: Path) -> None:
+    """A hundred with digests that fit; a few are of no use, so that the row starts over."""
+    spec = tiny("signal.name=predicted", "learner.lr=0.06")
+    whole = scene.train(spec, "crafted")
+    row, kept, mine = scene.directory(spec, "crafted").path / ROW, tmp_path / "kept", scene.out / "mine"
+    shutil.rmtree(row)
+    assert scene.train(spec, "crafted", Safety(0, 3), cut=10) is None
+    shutil.copytree(row, kept)
+    mine.write_text("mine")
+    refused = 0
+    for content in crafted(file.read(file.files(row)[0]), 100):
+        shutil.rmtree(row)
+        shutil.copytree(kept, row)
+        put(row, content)
+        before = set(row.parent.rglob("*"))
+        try:
+            with warnings.catch_warnings(action="ignore"):
+                assert scene.train(spec, "crafted") == whole
+        except (GradcastError, BeartypeCallHintViolation):  # the tests look at types before we do
+            refused += 1
+            assert set(row.parent.rglob("*")) == before
+    assert refused >= 95
+    assert mine.read_text() == "mine"
+
+
+@pytest.mark.parametrize("position", [[1], [1, 0, 5], [9, 0, 54], [0, 99, 99], [-1, 0, 0], [0, 3, 2]])
+def test_a_position_beyond_the_run_is_refused(scene: Scene, position: list[int]) -> None:
+    spec = tiny("learner.lr=0.07")
+    shutil.rmtree(scene.directory(spec, "position").path)
+    assert scene.train(spec, "position", EVERY_TWO, cut=5) is None
+    row = scene.directory(spec, "position").path / ROW
+    found = file.read(file.files(row)[0])
+    put(row, Content({**found.facts, "position": position}, found.tensors))
+    with pytest.raises(GradcastError, match=r"the checkpoint in .* does not fit this run \(.*position"):
+        scene.train(spec, "position")
+
+
+def test_another_answer_to_steps_that_are_not_finite_is_refused(scene: Scene) -> None:
+    spec = tiny("learner.lr=0.09")
+    assert scene.train(spec, "nan", EVERY_TWO, cut=5) is None
+    with pytest.raises(GradcastError, match=r"was begun with --on-nan stop; repeat that, or start over with --fresh"):
+        scene.train(spec, "nan", Safety(0, 2, on_nan="skip"))
+    assert scene.train(spec, "nan", EVERY_TWO) is not None
+
+
+def test_changed_code_is_told(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = tiny("learner.lr=0.11")
+    assert scene.train(spec, "code", EVERY_TWO, cut=5) is None
+    monkeypatch.setattr(environment, "source_digest", lambda _: "other")
+    with pytest.warns(UserWarning, match="with another code: results may differ in the last bits"):
+        scene.train(spec, "code", EVERY_TWO)
+
+
+def test_a_changed_log_is_found_before_training_goes_on(scene: Scene) -> None:
+    spec = tiny("learner.lr=0.12")
+    assert scene.train(spec, "log", EVERY_TWO, cut=5) is None
+    log = scene.directory(spec, "log").seed(ROW, 3) / "metrics.jsonl"
+    log.write_text(log.read_text().replace("loss", "lass", 1))
+    with pytest.raises(GradcastError, match=r"seed-3/metrics\.jsonl is not what its checkpoint says"):
+        scene.train(spec, "log", EVERY_TWO)

@@ -49,9 +49,13 @@ class Kept:
     @held.setter
     def held(self, known: tuple[Which, Tensor, int] | None) -> None:
         self.forget()
-        if known is not None:
-            self.which, self.outputs, self.age = known
-            self.version = self.theta._version
+        match known:
+            case None:
+                return
+            case (int(), int()) as which, Tensor() as outputs, int(age):
+                self.which, self.outputs, self.age, self.version = which, outputs, age, self.theta._version
+            case _:
+                raise TypeError("what was kept of a first layer is something else")
 
     def first(self, which: Which | None) -> Tensor | None:
         """The outputs for these memories, where they are known and not too old."""

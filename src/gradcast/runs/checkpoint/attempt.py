@@ -26,7 +26,8 @@ class Attempt(Schema):
     done: NonNegativeInt = 0  # groups that are trained, the first of them
     seconds: NonNegativeFloat = 0.0  # taken by these
     task_seconds: list[NonNegativeFloat] = Field(default_factory=list)  # of training, the same
-    warm_up_seconds: NonNegativeFloat = 0.0  # of these, those of first steps
+    evaluation_seconds: NonNegativeFloat = 0.0  # of evaluations after tasks
+    warm_up_seconds: NonNegativeFloat = 0.0  # of training, those of first steps
     undone: dict[NonNegativeInt, Share] = Field(default_factory=dict)  # share of steps, by seed of theirs
     files: Entries = Field(default_factory=dict)  # of their seeds
 
@@ -83,7 +84,7 @@ class Attempt(Schema):
         """A stopwatch that shows what the groups done so far took."""
         made = Stopwatch()
         made.tasks, made.warm_up = dict(enumerate(self.task_seconds)), self.warm_up_seconds
-        made.taken = (self.seconds, 0.0)
+        made.taken, made.evaluations = (self.seconds, 0.0), self.evaluation_seconds
         return made
 
     def group_done(self, folder: Path, watch: Stopwatch, undone: Mapping[int, float]) -> None:
@@ -92,7 +93,7 @@ class Attempt(Schema):
         self.undone = {**self.undone, **undone}
         self.done += 1
         self.seconds, self.task_seconds = watch.taken[0], list(watch.tasks.values())
-        self.warm_up_seconds = watch.warm_up
+        self.warm_up_seconds, self.evaluation_seconds = watch.warm_up, watch.evaluations
         self._write(folder)
         file.remove(folder)
 

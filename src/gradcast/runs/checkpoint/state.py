@@ -4,7 +4,7 @@ A class whose attributes change while training names them in ``checkpointed``. N
 stored, and reading a state makes no object but tensors, arrays, numbers, strings and containers of these.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 Json = Any  # what the json module reads and writes
+Inside = Callable[[object, Json], object]  # restores a part of a value
 
 
 @runtime_checkable
@@ -63,6 +64,8 @@ def restore(old: object, packed: Json, tensors: Mapping[str, Tensor], device: to
     def inside(before: object, entry: Json) -> object:
         return restore(before, entry, tensors, device)
 
+    if isinstance(packed, dict) and len(packed) != 1:
+        raise TypeError("several kinds of one value")
     match packed:
         case {"object": dict(attributes)}:
             return _object(old, attributes, inside)
@@ -73,20 +76,32 @@ def restore(old: object, packed: Json, tensors: Mapping[str, Tensor], device: to
         case {"numpy": _} | {"torch": _}:
             return _generator(old, packed, tensors)
         case {"list": list(entries)} | {"tuple": list(entries)}:
-            _expect(old, tuple if "tuple" in packed else list)
-            known = list(old) if isinstance(old, list | tuple) else []
-            found = [inside(*pair) for pair in zip_longest(known[: len(entries)], entries)]
-            return tuple(found) if "tuple" in packed else found
+            return _sequence(old, tuple if "tuple" in packed else list, entries, inside)
         case {"dict": list(pairs)}:
             _expect(old, dict)
-            known_at = old if isinstance(old, dict) else {}
-            return {key: inside(known_at.get(key), entry) for key, entry in pairs}
+            known = old if isinstance(old, dict) else {}
+            return {key: inside(known.get(key), entry) for key, entry in pairs}
         case {"state_dict": entries}:
-            return _state_dict(old, inside(None, entries), device)
-        case None | bool() | int() | float() | str():
-            _expect(old, *((int, float) if type(packed) in (int, float) else (type(packed),)))
-            return packed
-    raise TypeError("something that no checkpoint holds")
+            state = dict(old.state_dict()) if isinstance(old, nn.Module) else None  # an optimizer has none at first
+            return _state_dict(old, inside(state, entries), device)
+    return _plain(old, packed)
+
+
+def _sequence(old: object, kind: type, entries: Sequence[Json], inside: Inside) -> object:
+    """Entry by entry; what is empty may grow, what is not keeps its length."""
+    _expect(old, kind)
+    known = list(old) if isinstance(old, list | tuple) else []
+    if known and len(entries) != len(known):
+        raise ValueError(f"{len(entries)} entries in place of {len(known)}")
+    return kind(inside(*pair) for pair in zip_longest(known, entries))
+
+
+def _plain(old: object, packed: Json) -> object:
+    """A number, a word or nothing."""
+    if not isinstance(packed, bool | int | float | str | None):
+        raise TypeError("something that no checkpoint holds")
+    _expect(old, *((int, float) if type(packed) in (int, float) else (type(packed),)))
+    return packed
 
 
 def _expect(old: object, *kinds: type) -> None:
@@ -95,7 +110,7 @@ def _expect(old: object, *kinds: type) -> None:
         raise TypeError(f"a {kinds[0].__name__} in place of a {type(old).__name__}")
 
 
-def _object(old: object, attributes: Mapping[str, Json], inside: Callable[[object, Json], object]) -> object:
+def _object(old: object, attributes: Mapping[str, Json], inside: Inside) -> object:
     """In the order of ``checkpointed``: what follows the weights comes after them."""
     if not isinstance(old, Checkpointed) or tuple(attributes) != tuple(old.checkpointed):
         raise TypeError(f"parts of something else in place of a {type(old).__name__}")
@@ -110,12 +125,21 @@ def _object(old: object, attributes: Mapping[str, Json], inside: Callable[[objec
 def _generator(old: object, packed: Mapping[str, Json], tensors: Mapping[str, Tensor]) -> object:
     """Nobody else's generator is made, only states are set."""
     if isinstance(old, np.random.Generator):
+        if not _alike(old.bit_generator.state, packed["numpy"]):
+            raise TypeError("the state of another generator")
         old.bit_generator.state = packed["numpy"]
     elif isinstance(old, torch.Generator):
         old.set_state(tensors[packed["torch"]].clone())
     else:
         raise TypeError(f"a random state for a {type(old).__name__}")
     return old
+
+
+def _alike(old: object, new: object) -> bool:
+    """Whether two states of generators have the same keys and kinds."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        return old.keys() == new.keys() and all(_alike(old[key], new[key]) for key in old)
+    return type(old) is type(new)
 
 
 def _tensor(old: object, new: Tensor, device: torch.device) -> Tensor:
@@ -147,4 +171,6 @@ def _state_dict(old: object, state: object, device: torch.device) -> object:
         old.load_state_dict(state)
     elif isinstance(old, nn.Module) and isinstance(state, dict):
         old.load_state_dict(state)
+    else:
+        raise TypeError(f"the state of a network or optimizer in place of a {type(old).__name__}")
     return old
