@@ -1,3 +1,6 @@
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -52,3 +55,33 @@ def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
 
 def test_version(tmp_path: Path) -> None:
     assert called("--version", cwd=tmp_path).stdout == f"gradcast {gradcast.__version__}\n"
+
+
+def test_ctrl_c_while_libraries_load_ends_without_a_word(tmp_path: Path) -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "gradcast_start", "--version"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    for line in process.stderr:  # a line a module
+        if line.rstrip().endswith(" numpy"):
+            break
+    process.send_signal(signal.SIGINT)
+    rest = process.communicate(timeout=60)[1]
+    assert process.returncode == -signal.SIGINT
+    assert "Traceback" not in rest
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("stream.size=100000", "stream.size = 100000 is not valid"),
+        ("pool.count=1000000000", "pool.count = 1000000000 is not valid"),
+        ("stream.tasks=10000000", "stream.tasks = 10000000 is not valid"),
+        ("stream.epochs=1000000000000", "stream.epochs = 1000000000000 is not valid"),
+        ("model.weights=/dev/zero", "/dev/zero is not an ordinary file"),
+    ],
+)
+def test_values_beyond_reason_are_refused_at_once(tmp_path: Path, setting: str, message: str) -> None:
+    found = called("run", *small(setting), "--device", "cpu", cwd=tmp_path)
+    assert found.returncode == 2
+    assert message in found.stderr.replace("\n", " ")
+    assert not any(tmp_path.iterdir())

@@ -8,7 +8,7 @@ import pytest
 import torch
 from rich.console import Console
 
-from gradcast.cli.console import ProgressDisplay, print_results
+from gradcast.cli.console import ProgressDisplay, print_results, print_warning, show_warning
 from gradcast.training.loop import Extent, Position
 from tests.trained_runs import few_labels, finished
 
@@ -189,3 +189,11 @@ def test_progress_of_few_labels_shows_the_newest_test(every: int) -> None:
         row.evaluated(1, torch.tensor([[0.9], [0.9]]))
     assert "error 10.0 %" in text.getvalue()
     assert every == 1 or "task 1" not in text.getvalue()
+
+
+def test_a_warning_steers_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    text = io.StringIO()
+    print_warning(Console(file=text, highlight=False), "the file \x1b[2Jevil\nname is damaged")
+    assert text.getvalue() == "warning: the file ?[2Jevil name is damaged\n"
+    show_warning("the file \x1b[2Jevil", UserWarning, "a.py", 1)
+    assert capsys.readouterr().err == "warning: the file ?[2Jevil\n"

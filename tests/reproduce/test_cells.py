@@ -99,3 +99,13 @@ def test_with_few_labels_the_policy_decides_too_for_its_batch_is_that_of_unlabel
         rows = load("digits-100", [f"policy.batch={batch}"]).rows
         names.append(Cell(next(row.setting for row in rows if row.name == "mg")).name)
     assert names[0] != names[1]
+
+
+def test_a_cell_that_was_killed_before_its_report_is_completed(tmp_path: Path) -> None:
+    cell = Cell(setting("gem"))
+    train(cell, [0], tmp_path)
+    (place,) = cell.directories(tmp_path)
+    for name in ("result.json", "report.md", "accuracy-matrix.png"):
+        (place.path / name).unlink()
+    train(cell, [0], tmp_path)
+    assert {"result.json", "report.md", "accuracy-matrix.png"} <= {path.name for path in place.path.iterdir()}

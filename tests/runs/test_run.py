@@ -1,6 +1,9 @@
 import json
+import re
+import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -10,9 +13,10 @@ from gradcast.data.own_images import own_data
 from gradcast.errors import GradcastError
 from gradcast.results.report import verdicts
 from gradcast.results.result import RowResult
+from gradcast.runs import row_training
 from gradcast.runs.directory import RunDirectory
-from gradcast.runs.run import run
-from gradcast.specs.spec import Spec
+from gradcast.runs.run import complete, run
+from gradcast.specs.spec import Row, Spec
 from gradcast.specs.text import load
 from tests.data.images import fill
 from tests.trained_runs import SMALL, finished, small
@@ -325,3 +329,57 @@ def test_a_head_start_is_told_and_comes_to_the_same_bytes(tmp_path: Path, monkey
     times = json.loads((directory.path / "predicted" / "env.json").read_text())["time"]["head_start"]
     assert len(times) == 3
     assert len(list((tmp_path / "other" / "cache").iterdir())) == 3  # two rows, one head start a seed
+
+
+def test_nothing_is_written_or_deleted_through_a_link(tmp_path: Path) -> None:
+    """In a run directory that somebody else made: a lock, a row, a log, a picture."""
+    directory, _ = cpu(small("seeds=[0]"), tmp_path / "out")
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "file").write_text("mine")
+    places = (directory.path, directory.path / "base", directory.seed("base", 0) / "metrics.jsonl")
+    lock = tmp_path / "out" / f".{directory.path.name}.lock"
+    for place in (*places, directory.path / "accuracy-matrix.png", lock):
+        shutil.move(place, tmp_path / "kept")
+        place.symlink_to(mine if (tmp_path / "kept").is_dir() else mine / "file")
+        with pytest.raises(GradcastError, match=rf"{re.escape(str(place))} is a symbolic link, and nothing is written"):
+            cpu(small("seeds=[0]"), tmp_path / "out")
+        assert [path.name for path in mine.iterdir()] == ["file"]
+        assert (mine / "file").read_text() == "mine"
+        place.unlink()
+        shutil.move(tmp_path / "kept", place)
+    cpu(small("seeds=[0]"), tmp_path / "out")
+
+
+def test_a_row_that_is_deleted_while_others_train_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = row_training.train_row
+
+    def deleting(spec: Spec, row: Row, directory: RunDirectory, *rest: Any) -> None:
+        real(spec, row, directory, *rest)
+        if row.name == "predicted":
+            shutil.rmtree(directory.path / "base")
+
+    monkeypatch.setattr(sys.modules["gradcast.runs.run"], "train_row", deleting)
+    with pytest.raises(GradcastError, match=r"base was deleted while other rows were trained; the same command trains"):
+        cpu(small("seeds=[0]"), tmp_path)
+
+
+def test_damage_to_a_finished_row_is_named_by_the_next_run(tmp_path: Path) -> None:
+    directory, _ = cpu(small("seeds=[0]"), tmp_path)
+    weights = directory.seed("random", 0) / "weights.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    with pytest.raises(GradcastError, match=r"weights\.safetensors was changed after it was written .*delete .*random"):
+        cpu(small("seeds=[0]"), tmp_path)
+
+
+def test_what_a_killed_process_left_of_a_finished_row_is_tidied(tmp_path: Path) -> None:
+    directory, _ = cpu(small("seeds=[0]"), tmp_path)
+    before = files(directory)
+    left = ("base/groups.json", "base/checkpoint-3.safetensors", "base/env.json.77.tmp", "result.json.77.tmp")
+    for name in left:
+        (directory.path / name).touch()
+    (directory.path / "result.json").unlink()
+    complete(directory)
+    assert files(directory) == before
