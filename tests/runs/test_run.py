@@ -380,6 +380,8 @@ def test_what_a_killed_process_left_of_a_finished_row_is_tidied(tmp_path: Path) 
     left = ("base/groups.json", "base/checkpoint-3.safetensors", "base/env.json.77.tmp", "result.json.77.tmp")
     for name in left:
         (directory.path / name).touch()
+    complete(directory)
+    assert files(directory) == before
     (directory.path / "result.json").unlink()
     complete(directory)
     assert files(directory) == before

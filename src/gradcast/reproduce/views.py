@@ -17,10 +17,11 @@ from gradcast.reproduce.outcome import Line
 from gradcast.reproduce.reproduce import Request
 from gradcast.reproduce.show_table import heading
 from gradcast.runs import manifest
-from gradcast.runs.directory import DIVERGED, FAMILY, UNDONE, RunDirectory
+from gradcast.runs.directory import DIVERGED, FAMILY, UNDONE, RunDirectory, TableFamily
 from gradcast.runs.jsontext import to_json
 from gradcast.runs.manifest import write_manifest
 from gradcast.runs.safe_files import make_folder, write_text
+from gradcast.runs.sealed import write_sealed
 from gradcast.specs.spec import Control, Row, Spec
 from gradcast.specs.text import dump
 
@@ -133,7 +134,7 @@ def _run(wanted: Request, rows: Rows, group: Group, family: Family) -> Path:
     for row in made:
         write_manifest(folder / row.name, dump(spec), {})  # of what is no link; the rest is vouched for where it lies
     ratios = {plain(name): family.ratios[name] for name in group.names if name in family.ratios}
-    write_text(folder / FAMILY, to_json({"elsewhere": family.elsewhere(group.names), "ratios": ratios}))
+    write_sealed(folder / FAMILY, TableFamily(elsewhere=family.elsewhere(group.names), ratios=ratios))
     return folder
 
 

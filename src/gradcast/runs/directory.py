@@ -34,7 +34,7 @@ from gradcast.errors import GradcastError, message_of
 from gradcast.runs import manifest
 from gradcast.runs.jsontext import parse_json, to_json
 from gradcast.runs.safe_files import locked, make_folder, refuse_links, sweep, write_tensors, write_text
-from gradcast.runs.sealed import Schema, unsealed, write_sealed
+from gradcast.runs.sealed import Schema, read_sealed, unsealed, write_sealed
 from gradcast.runs.step_log import Line, logged, shares
 from gradcast.specs.spec import Spec
 from gradcast.specs.text import dump, parse
@@ -51,6 +51,13 @@ class DivergedSeeds(Schema):
     """Seeds that have no result, and why."""
 
     seeds: dict[Annotated[str, Field(pattern="^[0-9]+$")], str]
+
+
+class TableFamily(Schema):
+    """Of a part of a table: p-values of its other claims, and lengths of what signals add, by row."""
+
+    elsewhere: list[Annotated[float, Field(ge=0, le=1)]]
+    ratios: dict[str, float]
 
 
 class RunDirectory:
@@ -199,18 +206,22 @@ class RunDirectory:
             raise damaged(file, error, file.parent) from None
         return found
 
-    def elsewhere(self) -> list[float] | None:
-        """p-values of the other claims of the table that this run is part of; None for a run of its own."""
+    def family(self) -> TableFamily | None:
+        """What this run must know of the table that it is part of; None for a run of its own."""
         file = self.path / FAMILY
         if not file.is_file():
             return None
         try:
-            values = [float(value) for value in parse_json(file.read_text(encoding="utf-8"))["elsewhere"]]
-            if not all(0 <= value <= 1 for value in values):
-                raise ValueError("a p-value is not between 0 and 1")
-        except (OSError, ValueError, LookupError, TypeError) as error:
-            raise GradcastError(f"{file} cannot be read ({message_of(error)}); delete it and run again") from None
-        return values
+            return read_sealed(file, TableFamily)
+        except (OSError, ValueError) as error:
+            raise GradcastError(
+                f"{file} cannot be read ({message_of(error)}); make it anew with gradcast reproduce"
+            ) from None
+
+    def elsewhere(self) -> list[float] | None:
+        """p-values of the other claims of the table that this run is part of; None for a run of its own."""
+        found = self.family()
+        return None if found is None else found.elsewhere
 
     def accuracy(self, row: str, seed: int, tasks: int | None = None) -> Float[np.ndarray, "rows tasks"]:
         """The accuracy matrix of one replica, row 0 before training; of so many tasks, where that is known."""

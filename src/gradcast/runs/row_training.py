@@ -7,6 +7,7 @@ from itertools import islice, product
 from gradcast.head_start.make import Saving
 from gradcast.head_start.store import CURVES, TIMES, HeadStart
 from gradcast.results.feature_files import write_feature_map
+from gradcast.results.stored import RATIO, mean_ratio
 from gradcast.runs import environment
 from gradcast.runs.checkpoint.attempt import Attempt, tidy
 from gradcast.runs.checkpoint.keeper import Checkpoints, Safety
@@ -73,6 +74,7 @@ class RowTraining:
         """All groups are done: say where and how long, and mark the row as finished."""
         undone = {str(seed): share for seed, share in self.attempt.undone.items() if share}
         told = {**self.facts, "time": self._times(), **({UNDONE: undone} if undone else {})}
+        told[RATIO] = mean_ratio([self.directory.metrics(self.row.name, seed) for seed in self.spec.seeds])
         self.directory.finish(self.row.name, told, self.attempt.files)
         tidy(self.directory.path / self.row.name)
 

@@ -21,7 +21,7 @@ from gradcast.runs.cautions import warn_of_surprises
 from gradcast.runs.checkpoint.attempt import Attempt, tidy
 from gradcast.runs.checkpoint.keeper import Safety
 from gradcast.runs.checkpoint.stop import Stop
-from gradcast.runs.directory import RunDirectory
+from gradcast.runs.directory import GROUPS, RunDirectory
 from gradcast.runs.jsontext import to_json
 from gradcast.runs.manifest import check_all
 from gradcast.runs.memory_errors import enough_memory
@@ -107,12 +107,12 @@ def conclude(directory: RunDirectory) -> list[RowResult]:
 
 def complete(directory: RunDirectory) -> None:
     """Write what a run that was killed after its last step could not: its results, its report, its pictures."""
-    if (directory.path / RESULT).is_file():
+    finished = [directory.path / row.name for row in directory.spec.rows if directory.finished(row.name)]
+    if (directory.path / RESULT).is_file() and not any((row / GROUPS).exists() for row in finished):
         return
     with directory.locked():
-        for row in directory.spec.rows:
-            if directory.finished(row.name):
-                tidy(directory.path / row.name)
+        for row in finished:
+            tidy(row)
         conclude(directory)
 
 
