@@ -103,6 +103,16 @@ def test_a_crafted_file_of_groups_is_refused_by_its_schema(tmp_path: Path) -> No
             assert Attempt.earlier(directory, ROW, [1, 2]) is None
 
 
+def test_an_attempt_of_an_earlier_version_is_not_thrown_away(tmp_path: Path) -> None:
+    directory = RunDirectory(tmp_path)
+    Attempt.begin(directory, ROW, [[1]])
+    (tmp_path / ROW / GROUPS).write_text('{"groups": [[1]], "started": "2000-01-01", "seconds": 0.0}')
+    with pytest.raises(
+        GradcastError, match=r"groups\.json was written by another version of gradcast; go on with that"
+    ):
+        Attempt.earlier(directory, ROW, [1])
+
+
 def test_tidying_removes_what_only_an_unfinished_row_has(tmp_path: Path) -> None:
     for name in (GROUPS, "checkpoint-4.safetensors", "env.json"):
         (tmp_path / name).touch()

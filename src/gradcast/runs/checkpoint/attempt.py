@@ -8,11 +8,12 @@ from typing import Annotated
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt
 
-from gradcast.errors import message_of
+from gradcast.errors import GradcastError, message_of
 from gradcast.runs.checkpoint import file
 from gradcast.runs.directory import GROUPS, RunDirectory
+from gradcast.runs.jsontext import parse_json
 from gradcast.runs.manifest import Entries, check_entries, describe, seed_files
-from gradcast.runs.sealed import Schema, read_sealed, write_sealed
+from gradcast.runs.sealed import DIGEST, Schema, unsealed, write_sealed
 from gradcast.runs.stopwatch import Stopwatch
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -46,7 +47,12 @@ class Attempt(Schema):
         if not path.is_file():
             return None
         try:
-            found = read_sealed(path, cls)
+            said = parse_json(path.read_text(encoding="utf-8"))
+            if isinstance(said, dict) and DIGEST not in said:
+                raise GradcastError(
+                    f"{path} was written by another version of gradcast; go on with that, or start over with --fresh"
+                )
+            found = unsealed(said, cls)
             if found.seeds != list(seeds) or found.done > len(found.groups):
                 raise ValueError("it is of other seeds")
         except (OSError, ValueError) as error:
