@@ -23,6 +23,7 @@ Start = Literal["auto", "resume", "fresh"]
 OnNan = Literal["stop", "skip"]
 FORMAT = 2  # of the facts; another means that another gradcast wrote them
 EXACT = {"versions": "versions", "source": "code", "device": "device", "threads": "number of threads"}
+PARTS = "parts"  # key of what ``state.pack`` makes
 FRESH = "start over with --fresh"
 
 # What a state that is not what it seems may lead to.
@@ -50,14 +51,13 @@ class Log(Protocol):
 
 
 class Facts(Schema):
-    """What a checkpoint says beside its tensors."""
+    """What a checkpoint says beside its parts, which ``state.restore`` checks against those that there are."""
 
     format: Literal[2]
     seeds: list[NonNegativeInt]
     position: tuple[NonNegativeInt, NonNegativeInt, NonNegativeInt]  # as ``Position`` has it
     on_nan: OnNan
     facts: dict[str, Any]
-    parts: Any  # as ``state.pack`` has it
 
 
 class Checkpoints:
@@ -103,7 +103,7 @@ class Checkpoints:
             raise GradcastError(f"{self.folder} was begun with --on-nan {said.on_nan}; repeat that, or {FRESH}")
         _compare(said.facts, self.facts)
         try:
-            restore(dict(self.parts), said.parts, self.found.tensors, self.device)
+            restore(dict(self.parts), self.found.facts[PARTS], self.found.tensors, self.device)
         except STRANGE as error:
             raise self._strange(error) from None
         self.found, self.saved, self.resumed = None, position.steps, True
@@ -121,7 +121,7 @@ class Checkpoints:
 
     def _said(self, found: file.Content) -> tuple[Position, Facts]:
         try:
-            said = validated(found.facts, Facts)
+            said = validated({name: own for name, own in found.facts.items() if name != PARTS}, Facts)
             position = Position(*said.position)
             if not self.extent.holds(position):
                 raise ValueError("its position is beyond the run")
@@ -157,7 +157,7 @@ class Checkpoints:
             self.writer.fail(error)
             return
         facts = {"format": FORMAT, "seeds": self.seeds, "position": place, "on_nan": self.safety.on_nan}
-        facts |= {"facts": self.facts, "parts": parts}
+        facts |= {"facts": self.facts, PARTS: parts}
         content, files = file.Content(facts, tensors), self.log.files
         self.writer.start(lambda: file.write(self.folder, position.steps, content, files))
 

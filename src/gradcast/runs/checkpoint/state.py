@@ -143,9 +143,10 @@ def _alike(old: object, new: object) -> bool:
 
 
 def _tensor(old: object, new: Tensor, device: torch.device) -> Tensor:
-    if isinstance(old, Tensor) and (old.dtype != new.dtype or old.shape != new.shape):
+    """A layer may have grown with the tasks; its kind, number of axes and replicas are as they were."""
+    if isinstance(old, Tensor) and (old.dtype != new.dtype or old.dim() != new.dim() or old.shape[:1] != new.shape[:1]):
         raise ValueError(f"a tensor of {new.dtype} {tuple(new.shape)} in place of {old.dtype} {tuple(old.shape)}")
-    if isinstance(old, Tensor):
+    if isinstance(old, Tensor) and old.shape == new.shape:
         with torch.no_grad():
             return old.copy_(new)
     _expect(old, Tensor)
