@@ -1,7 +1,10 @@
+import json
 from pathlib import Path
 
 import pytest
 
+from gradcast.bench import fault_kinds
+from gradcast.bench.faults import Trial
 from tests.cli.process import called
 
 
@@ -18,3 +21,20 @@ def test_bench_refuses_parts_that_do_not_exist(tmp_path: Path) -> None:
     assert "there are steps, growth, streams, checkpoints, epochs, few-labels, head-start" in " ".join(
         found.stderr.split()
     )
+
+
+def test_faults_that_leave_something_else_are_named_and_the_exit_code_is_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trials = [Trial("acl", "kill", 3, ""), Trial("acl", "full", 4, "left behind: a.tmp")]
+    monkeypatch.setattr(fault_kinds, "all_faults", lambda say: trials)
+    found = called("bench", "--faults", cwd=tmp_path)
+    assert found.returncode == 2
+    assert found.stdout.splitlines() == [
+        "acl, full at operation 4: left behind: a.tmp",
+        "2 faults, 1 of which left something else than an undisturbed run",
+    ]
+    monkeypatch.setattr(fault_kinds, "all_faults", lambda say: trials[:1])
+    found = called("bench", "--faults", "--json", cwd=tmp_path)
+    assert found.returncode == 0
+    assert json.loads(found.stdout) == {"trials": 1, "wrong": []}
