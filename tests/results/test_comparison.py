@@ -202,7 +202,7 @@ def test_a_damaged_row_is_named_and_the_others_are_compared(tmp_path: Path, file
     assert f"predicted/{file} was changed" in sentence
     assert found.as_dict()["damage"] == [sentence]
     assert compare(run / "base", run / "random").damage == []  # nobody asked for it
-    with pytest.raises(GradcastError, match=r"predicted/.* cannot be read"):
+    with pytest.raises(GradcastError, match=r"predicted/.* was changed"):
         compare(run / "base", run / "predicted")
     shutil.rmtree(run / "random")
     with pytest.raises(GradcastError, match=r"predicted/.* cannot be read"):

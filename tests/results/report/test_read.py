@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import numpy as np
@@ -7,8 +8,9 @@ from gradcast.errors import GradcastError
 from gradcast.results.report.read import find, read_run, read_runs
 from gradcast.results.result import course, read
 from gradcast.results.statistics import holm
-from gradcast.runs.directory import FAMILY
+from gradcast.runs.directory import FAMILY, TableFamily
 from gradcast.runs.run import run as train
+from gradcast.runs.sealed import digest, write_sealed
 from gradcast.specs.text import load
 from tests.results.report.copies import copy_of_run, unfinish, with_portrait
 from tests.trained_runs import finished
@@ -119,15 +121,18 @@ def test_a_row_without_environment_keeps_its_numbers(tmp_path: Path, content: st
 def test_a_part_of_a_table_is_corrected_for_the_whole_of_it(tmp_path: Path) -> None:
     directory = copy_of_run(tmp_path / "gem")
     alone = read_run(directory.path)
-    (directory.path / FAMILY).write_text('{"elsewhere": [0.2, 1.0]}')
+    write_sealed(directory.path / FAMILY, TableFamily(elsewhere=[0.2, 1.0], ratios={}))
     part = read_run(directory.path)
     assert (alone.family, part.family) == (1, 3)  # random directions are a control
     raw, found = (run.results[1].paired for run in (alone, part))
     assert raw is not None
     assert found is not None
     assert found.wilcoxon_holm == holm([raw.wilcoxon, 0.2, 1.0])[0]
-    (directory.path / FAMILY).write_text('{"elsewhere": [2.0]}')
-    with pytest.raises(GradcastError, match=r"family\.json cannot be read \(a p-value is not between 0 and 1\)"):
+    said = {"elsewhere": [2.0], "ratios": {}}
+    (directory.path / FAMILY).write_text(json.dumps({**said, "digest": digest(said)}))
+    with pytest.raises(
+        GradcastError, match=r"family\.json cannot be read \(elsewhere\.0: input should be less than or"
+    ):
         read_run(directory.path)
 
 
