@@ -129,7 +129,7 @@ def test_a_web_page_instead_of_the_file(name: str, network: nn.Module, tmp_path:
 
 def test_a_folder_instead_of_the_file(network: nn.Module, tmp_path: Path) -> None:
     (tmp_path / "w.pth").mkdir()
-    assert "cannot be read as weights (IsADirectoryError)" in refusal(network, tmp_path / "w.pth")
+    assert "is not an ordinary file; name a weight file" in refusal(network, tmp_path / "w.pth")
 
 
 class Hostile:

@@ -127,10 +127,7 @@ def test_steps_that_are_not_finite_may_be_skipped_until_nothing_else_is_left() -
         once.run([diary])
     assert diary.entries[-1] == "evaluated after 2"
     assert torch.isfinite(once.trainer.model.theta).all()
-    with (
-        pytest.warns(UserWarning, match="steps were undone"),  # the first look saw a good step, the second few
-        pytest.raises(GradcastError, match=r"not finite at step 30 .*diverged"),
-    ):
+    with pytest.raises(GradcastError, match=r"not finite at step 1 .*diverged"):  # though the first look saw a good one
         always.run([])
 
 
