@@ -209,3 +209,8 @@ def test_every_learner_takes_few_labels(learner: str) -> None:
 def test_the_documentation_lists_every_rule_with_its_reason() -> None:
     page = (Path(__file__).parents[2] / "docs" / "methods.md").read_text()
     assert [rule.about for rule in RULES if f"\n- {rule.about}.\n" not in page] == []
+
+
+def test_true_labels_of_an_unknown_pool_are_refused_in_a_sentence() -> None:
+    with pytest.raises(GradcastError, match=r"signal\.pool = 'x' is none of the row's pools"):
+        load("digits", ["signal.name=true-labels", "signal.pool=x"])

@@ -130,7 +130,9 @@ def _tau_per_sample(setting: Setting) -> str | None:
 
 def _truth(setting: Setting) -> str | None:
     signal = _with(setting, "truth")
-    if signal is None or isinstance(setting.pool[setting.pool_of(signal.pool)], OwnPoolSpec):
+    if signal is None or signal.pool not in ("", *(pool.name for pool in setting.pool)):  # which another rule refuses
+        return None
+    if isinstance(setting.pool[setting.pool_of(signal.pool)], OwnPoolSpec):
         return None
     return (
         f"the signal {signal.name!r} needs images whose labels are known: set pool.name=held-out, or unlabelled with "
