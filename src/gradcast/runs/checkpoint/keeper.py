@@ -111,13 +111,16 @@ class Checkpoints:
 
     @contextmanager
     def answering(self) -> Iterator[None]:
-        """Meanwhile what goes wrong after going on from a checkpoint is put down to it: anybody may have made it."""
+        """Meanwhile what goes wrong after going on from a checkpoint is a sentence: anybody may have made the file."""
         try:
             yield
         except STRANGE as error:
             if not self.resumed:
                 raise
-            raise self._strange(error) from error
+            raise GradcastError(
+                f"training failed after it went on from the checkpoint in {self.folder} ({type(error).__name__}: "
+                f"{message_of(error)}); either the checkpoint does not fit this run or the code has a fault: {FRESH}"
+            ) from error
 
     def _said(self, found: file.Content) -> tuple[Position, Facts]:
         try:
