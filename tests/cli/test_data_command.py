@@ -58,7 +58,7 @@ def test_check_of_an_own_folder(tmp_path: Path) -> None:
     (tmp_path / "pets" / "cat" / "\x1b[2J.heic").touch()
     said = data("check", "folder", "--path", "pets", "--data", str(tmp_path))
     assert "folder: 2 classes with images to train and to test on: cat (4 and 1), dog (4 and 1)\n" in said
-    assert "left out: 1 .heic files (cat/?[2J.heic)" in said
+    assert "left out: 1 .heic (cat/?[2J.heic)" in said
     assert said.endswith("folder: ok\n")
     for arguments in (["folder"], ["coco", "--path", "pets"]):
         with pytest.raises(GradcastError, match="--path belongs to the name 'folder'"):

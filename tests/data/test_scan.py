@@ -54,7 +54,7 @@ def test_hidden_folders_and_other_formats_are_left_out_and_named(tmp_path: Path)
     assert rest == {
         ".avif": ["cat/a.avif"],
         ".heic": ["cat/b.HEIC"],
-        ".jp2 files": ["cat/c.jp2"],
+        ".jp2": ["cat/c.jp2"],
         NO_ENDING: ["cat/raw"],
         OTHER: ["cat/README", "cat/notes.txt"],
     }

@@ -60,7 +60,7 @@ def test_a_place_that_cannot_be_written_is_named_before_training(disk: Path, tmp
     subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
     found = called(*RUN, "--out", str(disk / "runs"), cwd=tmp_path)
     assert found.returncode == 2
-    assert "Read-only file system; free some space or choose another place with --out" in found.stderr
+    assert "Read-only file system; choose another place with --out" in found.stderr
     assert "━" not in found.stderr  # no bar was begun
 
 
@@ -68,7 +68,7 @@ def test_deterministic_runs_have_the_same_bytes_whatever_the_process_and_its_thr
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = (part for setting in (*SMALL, "model.hidden=[100]", "learner.memory=64") for part in ("--set", setting))
-    command = ("run", *settings, "--seeds", "2", "--device", "cpu", "--deterministic")
+    command = ("run", "digits", *settings, "--seeds", "2", "--device", "cpu", "--deterministic")
     for threads in ("1", "2"):
         monkeypatch.setenv("OMP_NUM_THREADS", threads)
         found = cli(*command, "--out", threads, cwd=tmp_path)
