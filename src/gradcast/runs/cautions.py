@@ -1,7 +1,6 @@
 """What a specification leads to that may surprise, said before anything is trained."""
 
-import warnings
-
+from gradcast.errors import warn
 from gradcast.runs.prepared import PreparedRun
 from gradcast.specs.spec import Spec
 from gradcast.training.schedule_tables import StepsSpec
@@ -27,10 +26,9 @@ def _warn_of_idle_signals(spec: Spec, shared: PreparedRun) -> None:
         else:
             what, steps = "the stream", setting.stream.epochs * sum(data.length(t, batch) for t in range(data.tasks))
         if setting.policy.start >= steps:
-            warnings.warn(
+            warn(
                 f"{what} has {steps} steps and policy.start is {setting.policy.start}: no unlabelled image is "
-                "used; lower policy.start to see the signal act",
-                stacklevel=4,
+                "used; lower policy.start to see the signal act"
             )
             return
 
@@ -39,10 +37,9 @@ def _warn_of_single_classes(spec: Spec, shared: PreparedRun) -> None:
     """Where the task is known and has one class, every answer is right."""
     for setting in (row.setting for row in spec.rows):
         if setting.masked and shared.stream(setting).width == 1:
-            warnings.warn(
+            warn(
                 "every task has a single class and is known at the test: any network is right in 100 % and the "
-                "accuracies say nothing; raise stream.classes_per_task, or set model.heads=shared",
-                stacklevel=4,
+                "accuracies say nothing; raise stream.classes_per_task, or set model.heads=shared"
             )
             return
 
@@ -54,9 +51,8 @@ def _warn_of_long_evaluations(spec: Spec, shared: PreparedRun) -> None:
         tested = len(stream.tasks) * sum(len(task.test) for task in stream.tasks)
         trained = setting.stream.epochs * sum(stream.count(task) for task in range(len(stream.tasks)))
         if tested > MANY_TESTS and tested > 100 * trained:
-            warnings.warn(
+            warn(
                 f"all test images are looked at after each of {len(stream.tasks)} tasks: {tested:,} images a seed, "
-                f"beside {trained:,} of training, so that most of the time is spent there (env.json says how much)",
-                stacklevel=4,
+                f"beside {trained:,} of training, so that most of the time is spent there (env.json says how much)"
             )
             return

@@ -19,7 +19,6 @@ import json
 import re
 import shutil
 import tomllib
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,7 +29,7 @@ from jaxtyping import Float
 from pydantic import Field
 from torch import Tensor
 
-from gradcast.errors import GradcastError, message_of
+from gradcast.errors import GradcastError, message_of, warn
 from gradcast.runs import manifest
 from gradcast.runs.jsontext import parse_json, to_json
 from gradcast.runs.safe_files import locked, make_folder, refuse_links, sweep, write_tensors, write_text
@@ -79,7 +78,7 @@ class RunDirectory:
         make_folder(self.path)
         text, file = dump(spec), self.path / "spec.toml"
         if file.is_file() and not _says_the_same(file, text):
-            warnings.warn(f"{file} was changed after it was written; it is put back", stacklevel=2)
+            warn(f"{file} was changed after it was written; it is put back")
         write_text(file, text)
         return self
 

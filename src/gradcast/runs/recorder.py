@@ -6,7 +6,6 @@ import io
 import json
 import math
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from gradcast.core import Metrics
-from gradcast.errors import GradcastError
+from gradcast.errors import GradcastError, warn
 from gradcast.runs.directory import RunDirectory
 from gradcast.runs.safe_files import named, open_file, synchronise
 from gradcast.runs.trackers import Tracker
@@ -174,10 +173,7 @@ class Recorder:
         try:
             self._push()
         except OSError as error:
-            warnings.warn(
-                f"{error.filename} cannot be written ({error.strerror}): numbers wait in memory; free some space",
-                stacklevel=2,
-            )
+            warn(f"{error.filename} cannot be written ({error.strerror}): numbers wait in memory; free some space")
 
     def close(self) -> None:
         """The last chance to write what waits; a row is finished only when its numbers are safe on disk."""

@@ -1,9 +1,8 @@
 """A row whose seeds may diverge: those that do are written down with the reason, the others are trained on."""
 
-import warnings
 from collections.abc import Callable, Sequence
 
-from gradcast.errors import Diverged
+from gradcast.errors import Diverged, warn
 from gradcast.runs.checkpoint.attempt import Attempt
 from gradcast.runs.directory import RunDirectory
 
@@ -31,5 +30,5 @@ def train_survivors(
             Attempt.without(directory, row, left, gone)
             if len(gone) < len(left):
                 named = ", ".join(map(str, gone))
-                warnings.warn(f"row {row!r}: seeds lost: {named} ({error}); the others start over", stacklevel=2)
+                warn(f"row {row!r}: seeds lost: {named} ({error}); the others start over")
     raise Diverged(next(iter(lost.values())), seeds)

@@ -1,7 +1,6 @@
 """Methods by name: one entry a method, the package's own and those of installed packages."""
 
 import inspect
-import warnings
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -12,7 +11,7 @@ from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import Field
 
-from gradcast.errors import message_of
+from gradcast.errors import message_of, warn
 from gradcast.specs.table import Table
 
 Thing = TypeVar("Thing")
@@ -55,7 +54,7 @@ class Registry(Mapping[str, Entry]):
             try:
                 self._add(entry)
             except ValueError as error:
-                warnings.warn(f"the {kind} {name!r} is left out ({error})", stacklevel=2)
+                warn(f"the {kind} {name!r} is left out ({error})")
 
     def _add(self, entry: Entry) -> None:
         known = next((name for name in entry.names if name in self.entries), None)
@@ -103,7 +102,7 @@ def third_parties(kind: str, what: type[Thing], taken: Container[str]) -> dict[s
                 raise ValueError("there is one of this name already")
             found[point.name] = thing
         except Exception as error:  # noqa: BLE001 -- anybody's code may raise anything
-            warnings.warn(f"the {kind} {point.name!r} is left out ({message_of(error)})", stacklevel=2)
+            warn(f"the {kind} {point.name!r} is left out ({message_of(error)})")
     return found
 
 

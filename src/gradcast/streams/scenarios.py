@@ -5,7 +5,6 @@ from.
 """
 
 import random
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Literal
@@ -16,7 +15,7 @@ from jaxtyping import Int
 from PIL import Image
 
 from gradcast.data.images import Images, Shape, Source
-from gradcast.errors import GradcastError
+from gradcast.errors import GradcastError, warn
 from gradcast.randomness import numpy_generator
 from gradcast.streams.stream import Subset, Task
 
@@ -52,10 +51,7 @@ def split(
     classes = len(source.classes)
     width = _width(source, tasks, classes_per_task)
     if classes_per_task is None and width * tasks < classes:
-        warnings.warn(
-            f"{tasks} tasks of {width} classes leave out {classes - width * tasks} of the {classes} of {source.name}",
-            stacklevel=2,
-        )
+        warn(f"{tasks} tasks of {width} classes leave out {classes - width * tasks} of the {classes} of {source.name}")
     order = _order(source, class_order, data_seed)
     if len(order) < width * tasks:
         raise GradcastError(

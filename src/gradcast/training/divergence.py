@@ -1,6 +1,5 @@
 """Whether steps are finite, looked at now and then: every look waits for the device."""
 
-import warnings
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -8,7 +7,7 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from gradcast.errors import Diverged
+from gradcast.errors import Diverged, warn
 
 CHECKED = 25  # steps between looks, at least
 HOPELESS = 10  # steps that were undone one after another: there is no use in more of them
@@ -54,7 +53,7 @@ class FiniteCheck:
         lost = [seed for seed, own in zip(self.seeds, longest, strict=True) if own >= (HOPELESS if skips else 1)]
         if lost:
             raise Diverged(f"{where}: training diverged; {self.remedy}", lost)
-        warnings.warn(f"{where}: {len(bad)} of the latest {spoiled.numel()} steps were undone", stacklevel=3)
+        warn(f"{where}: {len(bad)} of the latest {spoiled.numel()} steps were undone")
 
     def shares(self) -> dict[int, float]:
         """The share of its steps that each seed undid."""

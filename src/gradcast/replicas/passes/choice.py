@@ -1,13 +1,12 @@
 """Which way a network's passes are computed: the fastest that, on trial, gives what passes one after another give."""
 
 import copy
-import warnings
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from gradcast.errors import GradcastError, message_of
+from gradcast.errors import GradcastError, message_of, warn
 from gradcast.networks.featured import Featured
 from gradcast.replicas.passes import folded, one_by_one, trial, vmapped
 from gradcast.replicas.passes.chance import Noise, Undropped
@@ -119,9 +118,8 @@ def _called(module: nn.Module) -> str:
 
 
 def _slow(module: nn.Module, problem: str) -> Outputs:
-    warnings.warn(
+    warn(
         f"the network {_called(module)} cannot be vmapped ({problem}): its replicas and memories run one by one, "
-        "with the same results, only slower",
-        stacklevel=2,
+        "with the same results, only slower"
     )
     return one_by_one.outputs

@@ -1,6 +1,5 @@
 """Convolutions on the GPU with one weight gradient a pass; see ``jit`` for the kernels themselves."""
 
-import warnings
 from collections.abc import Callable
 from functools import cache, partial
 from math import prod
@@ -12,6 +11,8 @@ from torch import Tensor
 from torch.backends import cudnn
 from torch.nn.functional import conv2d
 from torch.nn.grad import conv2d_weight
+
+from gradcast.errors import warn
 
 FEW = 40  # up to so many channels our convolution beats the library's
 MANY = 1 << 32  # products of a pass with more channels from which on the library keeps a GPU busy, pass by pass
@@ -106,10 +107,9 @@ def agree(
         expected = torch.stack([conv2d_weight(a, filters64[0].shape, d, stride, 1) for a, d in shares])
     problem = _problem(ours, expected)
     if problem is not None:
-        warnings.warn(
+        warn(
             f"our kernel {kernel} for a 3 x 3 convolution of {tuple(shape)} {problem}: "
-            "the library's is used, which is slower",
-            stacklevel=2,
+            "the library's is used, which is slower"
         )
     return problem is None
 

@@ -1,6 +1,5 @@
 """An unfinished row: which seeds train together, which of them are done, and how long that took (ROW/groups.json)."""
 
-import warnings
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt
 
-from gradcast.errors import GradcastError, message_of
+from gradcast.errors import GradcastError, message_of, warn
 from gradcast.runs.checkpoint import file
 from gradcast.runs.directory import GROUPS, RunDirectory
 from gradcast.runs.jsontext import parse_json
@@ -56,7 +55,7 @@ class Attempt(Schema):
             if found.seeds != list(seeds) or found.done > len(found.groups):
                 raise ValueError("it is of other seeds")
         except (OSError, ValueError) as error:
-            warnings.warn(f"{path} cannot be used ({message_of(error)}): the row starts over", stacklevel=2)
+            warn(f"{path} cannot be used ({message_of(error)}): the row starts over")
             return None
         return found if found.done or file.files(path.parent) else None
 

@@ -1,7 +1,6 @@
 """When a checkpoint is due, what goes into it, and which one a run goes on from."""
 
 import time
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import torch
 from pydantic import NonNegativeInt
 
-from gradcast.errors import GradcastError, Stopped, message_of
+from gradcast.errors import GradcastError, Stopped, message_of, warn
 from gradcast.runs.checkpoint import file
 from gradcast.runs.checkpoint.state import pack, restore
 from gradcast.runs.checkpoint.stop import Stop
@@ -176,7 +175,7 @@ def newest(folder: Path, seeds: list[int]) -> file.Content | None:
         try:
             content = file.read(path)
         except file.DamagedError as error:
-            warnings.warn(f"{path} is damaged ({error}) and is not used", stacklevel=2)
+            warn(f"{path} is damaged ({error}) and is not used")
             damaged = True
             continue
         if content.facts.get("format") != FORMAT:
@@ -184,7 +183,7 @@ def newest(folder: Path, seeds: list[int]) -> file.Content | None:
         if content.facts.get("seeds") == seeds:
             return content
     if damaged:
-        warnings.warn(f"no checkpoint in {folder} is intact: its seeds {seeds} start over", stacklevel=2)
+        warn(f"no checkpoint in {folder} is intact: its seeds {seeds} start over")
     return None
 
 
@@ -192,10 +191,9 @@ def _compare(then: Mapping[str, object], now: Mapping[str, object]) -> None:
     known = [name for name in EXACT if then.get(name) is not None and now.get(name) is not None]
     other = [EXACT[name] for name in known if then[name] != now[name]]
     if other:
-        warnings.warn(
+        warn(
             f"the checkpoint was written with another {' and another '.join(other)}: results may differ in the last "
-            "bits from those of a run that was not interrupted",
-            stacklevel=3,
+            "bits from those of a run that was not interrupted"
         )
 
 

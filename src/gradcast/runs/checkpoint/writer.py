@@ -1,11 +1,10 @@
 """One thread that writes while training goes on."""
 
-import warnings
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from gradcast.errors import message_of
+from gradcast.errors import message_of, warn
 
 
 class Writer:
@@ -33,7 +32,7 @@ class Writer:
     def fail(self, error: BaseException) -> None:
         """There is no checkpoint this time."""
         self.failed = True
-        warnings.warn(f"a checkpoint could not be written ({message_of(error)}); the run goes on", stacklevel=4)
+        warn(f"a checkpoint could not be written ({message_of(error)}); the run goes on")
 
     def close(self) -> None:
         """Wait and end the thread."""
