@@ -71,4 +71,6 @@ def test_what_datasets_hold_passes(protocol: int) -> None:
         "a": np.arange(6).reshape(2, 3), b"b": [(1, "x"), shared, shared], 3: {0.5: None, True: ({"c": ()},)},
         np.int64(4): "number", "long": list(range(3000)), "names": {f"n{i}": [i] for i in range(1500)},
     }  # fmt: skip
-    check_program(io.BytesIO(pickle.dumps(value, protocol)))
+    raw = pickle.dumps(value, protocol)
+    check_program(io.BytesIO(raw))
+    assert pickle.loads(raw).keys() == value.keys()

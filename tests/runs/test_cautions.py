@@ -1,3 +1,4 @@
+import warnings
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,10 @@ def shared(tmp_path: Path) -> PreparedRun:
 
 
 def test_an_ordinary_run_has_no_surprise(shared: PreparedRun) -> None:
-    warn_of_surprises(small(), shared)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        warn_of_surprises(small(), shared)
+    assert told == []
 
 
 def test_a_signal_that_never_begins_is_told(shared: PreparedRun) -> None:

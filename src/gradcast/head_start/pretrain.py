@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from gradcast.data.cache import Cache, default_cache
 from gradcast.data.load import Shelf, default_data, untracked
 from gradcast.devices import Arithmetic, choose_place
-from gradcast.errors import GradcastError, message_of
+from gradcast.errors import GradcastError
 from gradcast.head_start import pretrained
 from gradcast.head_start.course import Course
 from gradcast.head_start.make import UNFINISHED, Saving, head_starts
@@ -24,7 +24,7 @@ from gradcast.randomness import seeded
 from gradcast.runs.api import progress_display, set_threads
 from gradcast.runs.checkpoint.keeper import Safety
 from gradcast.runs.checkpoint.stop import Stop
-from gradcast.runs.memory_errors import lacks_memory
+from gradcast.runs.memory_errors import memory_for
 
 
 def pretrain(
@@ -81,7 +81,12 @@ def pretrain(
     path, stop = Path(out), Stop()
     place = choose_place(device, dtype)
     options = PretrainOptions(steps, batch, size, colour, normalise, tuple(settings))
-    with progress_display(progress) as display, own_words(), _enough_memory(batch), _beside(path) as folder:
+    with (
+        progress_display(progress) as display,
+        own_words(),
+        memory_for(f"batches of {batch} images", "lower --batch or --size"),
+        _beside(path) as folder,
+    ):
         track = untracked if display is None else display.track
         shelf = Shelf(default_data() if data is None else Path(data), Cache(default_cache()), track)
         course = pretrain_course(pool, model, options, shelf, place, outputs=outputs)
@@ -144,15 +149,3 @@ def _lock(handle: int, path: Path) -> None:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise GradcastError(f"another process is making {path}; wait for it or choose another --out") from None
-
-
-@contextmanager
-def _enough_memory(batch: int) -> Iterator[None]:
-    try:
-        yield
-    except (MemoryError, OverflowError, RuntimeError, TypeError, ValueError) as error:
-        if not lacks_memory(error):
-            raise
-        raise GradcastError(
-            f"there is not enough memory for batches of {batch} images ({message_of(error)}); lower --batch or --size"
-        ) from None

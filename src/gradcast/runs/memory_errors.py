@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import torch
 
@@ -18,18 +18,21 @@ BEYOND = (
 WORDS = re.compile(f"{FAILED}|{BEYOND}", re.IGNORECASE)
 
 
+def enough_memory(seeds: int) -> AbstractContextManager[None]:
+    """Sizes of a run beyond what the machine has, in a sentence."""
+    remedy = "train fewer seeds, or lower stream.size, learner.memory, model.hidden or policy.batch"
+    return memory_for(f"{seeds} seeds of this size", remedy)
+
+
 @contextmanager
-def enough_memory(seeds: int) -> Iterator[None]:
-    """Sizes beyond what the machine has, in a sentence."""
+def memory_for(what: str, remedy: str) -> Iterator[None]:
+    """The same for anything else that takes memory."""
     try:
         yield
     except (MemoryError, OverflowError, RuntimeError, TypeError, ValueError) as error:
         if not lacks_memory(error):
             raise
-        raise GradcastError(
-            f"there is not enough memory for {seeds} seeds of this size ({message_of(error)}); train fewer seeds, or "
-            "lower stream.size, learner.memory, model.hidden or policy.batch"
-        ) from None
+        raise GradcastError(f"there is not enough memory for {what} ({message_of(error)}); {remedy}") from None
 
 
 def lacks_memory(error: Exception) -> bool:
