@@ -55,6 +55,17 @@ def own_copy(directory: RunDirectory, out: Path) -> Path:
     return Path(shutil.copytree(directory.path, out / directory.path.name, ignore=without))
 
 
+def test_frozen_stages_are_part_of_the_model(tmp_path: Path) -> None:
+    ahead = ("head_start.steps=2", "head_start.batch=8", "head_start.shared=true", "pool.name=patches", "pool.count=20")
+    network = ("model.name=slim-resnet18", "model.width=2", "model.train=1", "signal.name=none", "seeds=[0,1]")
+    stream = ("stream.scenario=split", "stream.tasks=2", "stream.classes_per_task=2", "stream.samples=40")
+    directory, row = trained(tmp_path, *ahead, *network, *stream)
+    order = np.arange(4).reshape(2, 2)
+    for place, seed in enumerate(row.seeds):
+        model = load_model(directory.path, seed=seed)
+        assert accuracies(model, digits(0), 2, order) == pytest.approx(row.matrices[place][-1].tolist(), abs=1e-9)
+
+
 def test_it_classifies_as_the_run_did() -> None:
     directory, rows = finished()
     for place, seed in enumerate(rows[1].seeds):

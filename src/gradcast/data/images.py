@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 import torch
-from jaxtyping import Int, Int64, UInt8
+from jaxtyping import Float, Int, Int64, UInt8
 from torch.nn.functional import interpolate
 
 from gradcast.data.class_counts import in_words
@@ -16,14 +16,15 @@ from gradcast.errors import GradcastError
 Colour = Literal["own", "grey", "rgb"]
 Shape = tuple[int, int, int]  # channels, height, width
 Pixels = UInt8[np.ndarray, "_n _c _h _w"]  # any images; a function may change number and shape
+Features = Float[np.ndarray, "_n *_features"]  # what frozen stages give for images
 CHUNK = 4_096  # images converted at once
 
 
 @dataclass(frozen=True)
 class Images:
-    """Labelled images, channel first, 0 to 255."""
+    """Labelled images, channel first, 0 to 255; or their features."""
 
-    x: UInt8[np.ndarray, "n c h w"]
+    x: Pixels | Features
     y: Int64[np.ndarray, " labels"]  # as many as images, which is checked in words
 
     def __post_init__(self) -> None:
@@ -151,7 +152,7 @@ def _colour(x: Pixels, channels: int) -> Pixels:
     return ((red * 19595 + green * 38470 + blue * 7471 + 0x8000) >> 16).astype(np.uint8)[:, None]
 
 
-def move_pixels(x: Pixels, origin: Int[np.ndarray, " pixels"] | None) -> Pixels:
+def move_pixels(x: Pixels | Features, origin: Int[np.ndarray, " pixels"] | None) -> Pixels | Features:
     """Images with every pixel taken from its place of origin; -1 gives black, None leaves all where they are."""
     if origin is None:
         return x

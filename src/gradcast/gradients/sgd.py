@@ -35,8 +35,14 @@ class Sgd:
         self.resting: list[Tensor] = []  # weights that nothing moves in the coming steps, like the weights in shape
 
     @torch.no_grad()
-    def step(self, weights: Sequence[Tensor], gradients: Sequence[Tensor], rate: LearningRate) -> None:
-        """All weights one step down their gradients, in place."""
+    def step(
+        self,
+        weights: Sequence[Tensor],
+        gradients: Sequence[Tensor],
+        rate: LearningRate,
+        factors: Sequence[Tensor] | None = None,
+    ) -> None:
+        """All weights one step down their gradients, in place; ``factors`` multiply the rate, weight by weight."""
         if self.momentum and not self.velocity:
             self.velocity = [torch.zeros_like(weight) for weight in weights]
         if self.astray is not None:
@@ -47,7 +53,7 @@ class Sgd:
                 direction = self._awake(index, direction)
             elif self.momentum:
                 direction = self.velocity[index].mul_(self.momentum).add_(direction)
-            descend(weight, direction, rate)
+            descend(weight, direction if factors is None else direction * factors[index], rate)
 
     def _awake(self, index: int, direction: Tensor) -> Tensor:
         """The same where some weights rest: their velocity stays as it is."""

@@ -111,4 +111,5 @@ def take_over(model: Replicas, weights: Mapping[str, Tensor]) -> None:
     """The model goes on from these weights and statistics; its output layer stays as it is."""
     own = features(model)
     for name, rows in weights.items():
-        own[name].copy_(rows)
+        if name not in model.frozen:
+            own[name].copy_(rows)

@@ -4,9 +4,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from gradcast.networks.normalisation import NormRelu
+from gradcast.networks.staged import Staged
 
 
-class ConvLarge(nn.Module):
+class ConvLarge(Staged):
     """Nine convolutions in three stages, mean over what is left, one linear layer; images of 12x12 or more.
 
     ``ConvLarge(10)`` has 3,121,802 parameters, ``ConvLarge(100)`` 3,133,412. The well-known version of the mean-teacher
@@ -26,11 +27,13 @@ class ConvLarge(nn.Module):
         self.dropout = nn.Dropout2d(dropout)
         self.linear = nn.Linear(128, outputs)
 
-    def forward(self, x: Float[Tensor, "b c h w"]) -> Float[Tensor, "b k"]:
-        x = self.dropout(self.pool(self.stage1(x)))
-        x = self.dropout(self.pool(self.stage2(x)))
-        logits: Tensor = self.linear(self.stage3(x).mean((2, 3)))
-        return logits
+    def stages(self) -> list[tuple[str, ...]]:
+        """Three of three convolutions each."""
+        return [("stage1", "pool", "dropout"), ("stage2", "pool", "dropout"), ("stage3",)]
+
+    def forward(self, x: Float[Tensor, "b c h w"]) -> Tensor:
+        x = self.run_stages(x)
+        return x if self.last is not None else self.linear(x.mean((2, 3)))
 
 
 def _layer(inputs: int, outputs: int, *, kernel: int = 3, padding: int = 1) -> list[nn.Module]:

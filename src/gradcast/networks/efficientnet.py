@@ -8,6 +8,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from gradcast.networks.staged import Staged
+
 Images = Float[Tensor, "b c h w"]
 
 
@@ -108,7 +110,7 @@ class Block(nn.Module):
         return y if self.drop is None else self.drop(y) + x
 
 
-class EfficientNet(nn.Module):
+class EfficientNet(Staged):
     """Stem, blocks, head, mean over what is left, dropout, one linear layer.
 
     ``EfficientNet("b1", 100)`` is the network of the paper (6,641,284 parameters); with 1000 outputs, "b1" has
@@ -132,21 +134,31 @@ class EfficientNet(nn.Module):
         self.upsample = upsample
         self.stem = _layer(SamePadded(channels, STEM, 3, size=kind.size, stride=2), active)
         self.blocks = nn.Sequential()
-        width, size, stages = STEM, ceil(kind.size / 2), kind.stages()
-        for index, stage in enumerate(stages):
-            self.blocks.append(Block(width, stage, size=size, lite=kind.lite, drop=drop_connect * index / len(stages)))
+        width, size, self.made_of = STEM, ceil(kind.size / 2), kind.stages()
+        for index, stage in enumerate(self.made_of):
+            drop = drop_connect * index / len(self.made_of)
+            self.blocks.append(Block(width, stage, size=size, lite=kind.lite, drop=drop))
             width, size = stage.width, ceil(size / stage.stride)
         self.head = _layer(nn.Conv2d(width, HEAD, 1, bias=False), active)
         self.dropout = nn.Dropout(kind.dropout if dropout is None else dropout)
         self.classifier = nn.Linear(HEAD, outputs)
 
-    def forward(self, x: Images) -> Float[Tensor, "b k"]:
+    def stages(self) -> list[tuple[str, ...]]:
+        """Stem, the blocks of each width, head."""
+        widths = list(dict.fromkeys(stage.width for stage in self.made_of))
+        blocks = [
+            tuple(f"blocks.{place}" for place, stage in enumerate(self.made_of) if stage.width == width)
+            for width in widths
+        ]
+        return [("stem",), *blocks, ("head",)]
+
+    def forward(self, x: Images) -> Tensor:
+        x = self.run_stages(x if self.first else self._enlarged(x))
+        return x if self.last is not None else self.classifier(self.dropout(x.mean((2, 3))))
+
+    def _enlarged(self, x: Images) -> Float[Tensor, "b c h2 w2"]:
         size = [max(side, self.upsample or 0) for side in x.shape[2:]]
-        if size != list(x.shape[2:]):
-            x = F.interpolate(x, size, mode="bilinear", align_corners=True)
-        x = self.head(self.blocks(self.stem(x)))
-        logits: Tensor = self.classifier(self.dropout(x.mean((2, 3))))
-        return logits
+        return x if size == list(x.shape[2:]) else F.interpolate(x, size, mode="bilinear", align_corners=True)
 
 
 def _layer(convolution: nn.Conv2d, activation: nn.Module) -> nn.Sequential:

@@ -37,7 +37,9 @@ class ModelTable(Table):
     heads: HeadsChoice = "auto"
     weights: Place = ""  # file to start from (.safetensors, .pth, .pt, .bin); empty: random weights, a seed's own
     perturbation: Weight = 0.0  # share by which every initial weight is changed, times a random number of its own
-    omitted_defaults: ClassVar[tuple[str, ...]] = ("perturbation",)
+    train: Literal["all", "head"] | Positive = "all"  # the output layer alone, or with so many stages before it
+    rates: dict[str, Weight] = {}  # factors on learner.lr by part: head, body, or the beginning of a weight's name
+    omitted_defaults: ClassVar[tuple[str, ...]] = ("perturbation", "train", "rates")
     unseen: ClassVar[tuple[str, ...]] = ()  # settings that change what passes do, and no initial weight
 
 

@@ -4,6 +4,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from gradcast.networks.normalisation import NormRelu
+from gradcast.networks.staged import Staged
 
 
 class BasicBlock(nn.Module):
@@ -26,7 +27,7 @@ class BasicBlock(nn.Module):
         return outer
 
 
-class SlimResNet18(nn.Module):
+class SlimResNet18(Staged):
     """Stem of 3x3 at full size, four stages of two blocks, mean over what is left, one linear layer.
 
     ``SlimResNet18(20, 100)`` is the published network (1,109,240 parameters). Without ``outputs`` it ends before the
@@ -43,11 +44,13 @@ class SlimResNet18(nn.Module):
         self.layer4 = _stage(4 * width, 8 * width, 2)
         self.linear = nn.Identity() if outputs is None else nn.Linear(8 * width, outputs)
 
-    def forward(self, x: Float[Tensor, "b c h w"]) -> Float[Tensor, "b k"]:
-        x = self.bn1(self.conv1(x))
-        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
-        logits: Tensor = self.linear(x.mean((2, 3)))
-        return logits
+    def stages(self) -> list[tuple[str, ...]]:
+        """Stem and four stages."""
+        return [("conv1", "bn1"), ("layer1",), ("layer2",), ("layer3",), ("layer4",)]
+
+    def forward(self, x: Float[Tensor, "b c h w"]) -> Tensor:
+        x = self.run_stages(x)
+        return x if self.last is not None else self.linear(x.mean((2, 3)))
 
 
 def _stage(inputs: int, outputs: int, stride: int) -> nn.Sequential:

@@ -1,7 +1,7 @@
 """R copies of one network that train together: flat weights ``[R, P]``, stacked buffers, one forward pass for all."""
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import accumulate, chain
@@ -66,6 +66,8 @@ class Replicas:
         self.featured_outputs: Outputs | None = None  # the same where features are asked for
         self.kept = Kept(self.theta)
         self.linear = False  # only linear layers have weights, and the device is the host
+        self.frozen: Mapping[str, Tensor] = {}  # weights of stages before these, which all replicas share
+        self.rates: Float[Tensor, " p"] | None = None  # factors on the learning rate; None: all are 1
 
     @property
     def count(self) -> int:
@@ -84,6 +86,12 @@ class Replicas:
             name: piece.view(*theta.shape[:-1], *shape)
             for name, piece, shape in zip(self.names, pieces, self.shapes, strict=True)
         }
+
+    def use_rates(self, factors: Sequence[float] | None) -> None:
+        """Every weight has its own factor on the learning rate from now on; None: all have the same."""
+        if factors is not None:
+            pairs = zip(factors, self.sizes, strict=True)
+            self.rates = torch.cat([self.theta.new_full((size,), factor) for factor, size in pairs])
 
     def forward(
         self,
@@ -157,8 +165,8 @@ class Replicas:
     ) -> None:
         """Plain SGD; ``made_of`` says what the gradient is made of, but for the replicas where it was ``changed``."""
         current = self.kept.current
-        descend(self.theta, gradient, lr)
-        if current and not isinstance(lr, Tensor):
+        descend(self.theta, gradient if self.rates is None else gradient * self.rates, lr)
+        if current and not isinstance(lr, Tensor) and self.rates is None:
             self.kept.move(lr, made_of, changed)
 
     def recall(

@@ -139,13 +139,20 @@ def _network(
 ) -> tuple[nn.Module, bool]:
     """The network with its weights, and whether every task has weights of its own."""
     prefix = next((own for own in PREFIXES if any(name.startswith(own) for name in state)), "")
-    common = {name.removeprefix(prefix): tensor for name, tensor in state.items() if name.startswith(prefix)}
+    common = {
+        name.removeprefix(own): tensor
+        for own in ("model.", prefix)  # frozen stages are the model's alone
+        for name, tensor in state.items()
+        if name.startswith(own)
+    }
     tasks: dict[int, dict[str, Tensor]] = {}
     for name, tensor in state.items():
         if found := OWN.fullmatch(name):
             tasks.setdefault(int(found[1]), {})[found[2]] = tensor
     # initial weights are replaced at once, so that the file they came from is not needed
-    plain = setting.model_copy(update={"model": setting.model.model_copy(update={"weights": "", "perturbation": 0.0})})
+    plain = setting.model_copy(
+        update={"model": setting.model.model_copy(update={"weights": "", "perturbation": 0.0, "train": "all"})}
+    )
     stream = _without_images(shape, width, setting.stream.tasks)
     made = [_filled(build.network(plain, stream), common | tasks[task], file) for task in sorted(tasks)]
     if not made:

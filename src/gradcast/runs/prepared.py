@@ -18,9 +18,11 @@ from gradcast.replicas.replicas import Replicas
 from gradcast.signals.registry import SIGNALS
 from gradcast.specs import build
 from gradcast.specs.entry import Registry
+from gradcast.specs.frozen_part import frozen_stages
 from gradcast.specs.imported import source_file
 from gradcast.specs.spec import Setting
 from gradcast.specs.table import Table
+from gradcast.streams.frozen_stages import seen_stream
 from gradcast.streams.own_pool import OwnImages
 from gradcast.streams.pool import Pool
 from gradcast.streams.stream import Stream
@@ -72,6 +74,7 @@ class PreparedRun:
     ) -> None:
         self.place, self.shelf, self.source, self.images, self.display = place, shelf, source, images, display
         self._streams: dict[str, Stream] = {}
+        self._seen: dict[str, Stream] = {}  # behind frozen stages
         self._tests: dict[str, SharedTests] = {}
         self._pools: dict[str, Pool | OwnImages] = {}
 
@@ -84,18 +87,36 @@ class PreparedRun:
                 self.display.note(f"{setting.stream.path or 'your images'}: {self._streams[key].classes_in_words}")
         return self._streams[key]
 
-    def data(self, setting: Setting, seeds: Sequence[int]) -> TaskData:
-        """The tasks of a row as these seeds see them."""
-        return TaskData(self.stream(setting), seeds, self.place, validation=build.validation(setting))
+    def data(self, setting: Setting, seeds: Sequence[int], stream: Stream | None = None) -> TaskData:
+        """The tasks of a row as these seeds see them; ``stream`` where it is another than that of the images."""
+        return TaskData(stream or self.stream(setting), seeds, self.place, validation=build.validation(setting))
+
+    def seen(self, setting: Setting, made: Sequence[HeadStart] = ()) -> Stream:
+        """The stream of a row behind the frozen stages of its network, where it has any; made once.
+
+        The frozen stages may come out of the seeds' head starts.
+        """
+        stream = self.stream(setting)
+        if setting.model.train == "all":
+            return stream
+        parts = setting.stream, setting.model, setting.head_start if made else None
+        key = " ".join(repr(part) for part in parts)
+        if key not in self._seen:
+            frozen = frozen_stages(setting, stream, self.place, made[0].weights if made else {})
+            self._seen[key] = seen_stream(stream, frozen, self.place)
+        return self._seen[key]
 
     def loop(self, setting: Setting, seeds: Sequence[int], *, skips: bool = False) -> Loop:
         """Everything one row needs, for these seeds; ``skips``: steps that are not finite are undone."""
-        data, made = self.data(setting, seeds), self.head_starts(setting, seeds)
+        made = self.head_starts(setting, seeds)
+        data = self.data(setting, seeds, self.seen(setting, made))
 
         def prepare(model: Replicas) -> None:
             take_over(model, stacked(made))
 
         pools = self.pools(setting) if setting.uses_signals else []
+        if (frozen := data.stream.scale.frozen) is not None:
+            pools = [pool.behind(frozen) for pool in pools]
         tests = self.tests(setting, data)
         return build.loop(setting, data, tests, pools, skips=skips, prepare=prepare if made else None)
 
@@ -111,7 +132,7 @@ class PreparedRun:
         unseen = networks.unseen(setting.model)
         course = Course(
             spec,
-            network=lambda: build.network(setting, stream),
+            network=lambda: build.whole_network(setting, stream),
             heads=build.heads(setting, stream),
             shape=stream.shape,
             scale=stream.scale,
@@ -134,7 +155,7 @@ class PreparedRun:
         drop_last = setting.evaluation.drop_last
         if data.stream.own_tasks is not None:
             return OwnTests(data, drop_last=drop_last)
-        key = f"{setting.stream.model_dump_json()} {drop_last}"
+        key = f"{setting.stream.model_dump_json()} {drop_last} {id(data.stream)}"
         if key not in self._tests:
             images = [data.stream.test(task) for task in range(data.tasks)]
             self._tests[key] = SharedTests(images, data.stream.scale, drop_last=drop_last, place=self.place)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+import torch
 from torch import nn
 
 from gradcast.core import Learner
@@ -15,7 +16,9 @@ from gradcast.errors import GradcastError
 from gradcast.gradients.sgd import Sgd
 from gradcast.learners.learner_entry import LearnerEntry
 from gradcast.learners.registry import LEARNERS
+from gradcast.networks.rates import rate_factors
 from gradcast.networks.registry import network as plain_network
+from gradcast.networks.staged import seen_through, split, weights_of
 from gradcast.randomness import seeded
 from gradcast.replicas.heads import Heads
 from gradcast.replicas.replicas import Replicas
@@ -189,6 +192,9 @@ def _trainer(setting: Setting, data: TaskData, *, skips: bool, prepare: Callable
         return replicas(make, columns, data.seeds, place, purpose)
 
     model = another("model")
+    if stream.scale.frozen is not None:
+        model.frozen = weights_of(stream.scale.frozen)
+    model.use_rates(rate_factors(setting.model.rates, model.names))
     if prepare is not None:
         prepare(model)
     learner: Learner = entry.build(table, _context(setting, data, model, make, another))
@@ -285,6 +291,21 @@ def replicas(make: Callable[[], nn.Module], heads: Heads, seeds: Sequence[int], 
 
 
 def network(setting: Setting, stream: Stream) -> nn.Module:
+    """What is trained of a network: all of it, or what comes after its frozen stages."""
+    whole, train = whole_network(setting, stream), setting.model.train
+    return whole if train == "all" else split(whole, train, heads(setting, stream).outputs).trained
+
+
+def seen_shape(setting: Setting, stream: Stream) -> tuple[int, ...]:
+    """The shape of what the trained part of a network sees of an image."""
+    train = setting.model.train
+    if train == "all":
+        return stream.shape
+    frozen = split(whole_network(setting, stream), train, heads(setting, stream).outputs).frozen
+    return tuple(seen_through(frozen, torch.zeros(1, *stream.shape)).shape[1:])
+
+
+def whole_network(setting: Setting, stream: Stream) -> nn.Module:
     """One network of a setting, as torch's random numbers make it: the model's, or the learner's own."""
     entry, tasks = _entry(setting), len(stream.tasks)
     if entry.network is None:

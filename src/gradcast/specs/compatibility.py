@@ -43,12 +43,13 @@ def _own_network(setting: Setting) -> str | None:
         return None
     kinds = (AlexNetSpec, SlimResNetSpec) if isinstance(setting.learner, AclSpec) else (AlexNetSpec,)
     model = setting.model
-    if isinstance(model, kinds) and (model.heads, model.weights, model.perturbation) == ("auto", "", 0):
+    left = model.heads, model.weights, model.perturbation, model.train, model.rates
+    if isinstance(model, kinds) and left == ("auto", "", 0, "all", {}):
         return None
     names = " or ".join(repr(name) for name in ("alexnet-like", "slim-resnet18")[: len(kinds)])
     return (
         f"the learner {setting.learner.name!r} makes its networks of model.name = {names}: set that, and leave "
-        "model.heads, model.weights and model.perturbation out"
+        "model.heads, model.weights, model.perturbation, model.train and model.rates out"
     )
 
 
@@ -203,6 +204,25 @@ def _head_start(setting: Setting) -> str | None:
     return None
 
 
+def _frozen_stages(setting: Setting) -> str | None:
+    model = setting.model
+    if model.train == "all":
+        return None
+    if model.perturbation:
+        return "model.perturbation changes weights that model.train freezes for all seeds alike: leave one of them out"
+    if setting.head_start.steps and not setting.head_start.shared:
+        return (
+            "model.train freezes weights that all seeds share, and each seed has a head start of its own: set "
+            "head_start.shared=true"
+        )
+    if any(getattr(signal, "labelled", False) is True for signal in setting.signals):
+        return (
+            "signal.labelled augments labelled images after they have passed the frozen stages of model.train: leave "
+            "one of them out"
+        )
+    return None
+
+
 def _epochs(setting: Setting) -> str | None:
     if setting.schedule.name == "constant" or setting.stream.epochs == 1:
         return None
@@ -226,6 +246,7 @@ RULES = (
     Rule("`distil` compares two passes with statistics of the batch", _frozen),
     Rule("a signal's pool is one of the row's, and `unlabelled` needs `stream.labels`", _own_pool),
     Rule("`steps` and `plateau` say themselves how long a task trains", _epochs),
+    Rule("`model.train` freezes stages that are the same for all seeds and see images as they are", _frozen_stages),
     Rule("a head start knows no tasks, and the networks of `acl`, `pnn` and `hat` have parts for each", _head_start),
 )
 

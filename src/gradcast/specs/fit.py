@@ -40,7 +40,8 @@ def check(setting: Setting, stream: Stream, seeds: Sequence[int] = (0,)) -> None
             )
         if "features" in traits:
             outputs = build.heads(setting, stream).outputs
-            Featured(made, outputs).check(torch.rand(2, *stream.shape, generator=torch.Generator().manual_seed(0)))
+            seen = build.seen_shape(setting, stream)
+            Featured(made, outputs).check(torch.rand(2, *seen, generator=torch.Generator().manual_seed(0)))
 
 
 def _check_memory(setting: Setting, stream: Stream) -> None:

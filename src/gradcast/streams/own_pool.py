@@ -1,12 +1,14 @@
 """Pools of the task at hand: its training images without a label, or those that its stream does not show."""
 
 from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 import torch
 from jaxtyping import Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from gradcast.data.images import move_pixels
 from gradcast.data.stored_images import StoredImages
@@ -43,6 +45,12 @@ class OwnImages:
             )
         self._pool: tuple[int, Pool] | None = None  # of the task at hand
         self._places: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # each seed's own, and their labels
+
+    def behind(self, frozen: nn.Module) -> "OwnImages":
+        """The same images as a network sees them behind its frozen stages."""
+        found = copy(self)
+        found.scale, found._pool = replace(self.scale, frozen=frozen), None
+        return found
 
     def _left(self, task: int) -> int:
         shown = self.stream.shown(task)

@@ -1,14 +1,15 @@
 """The pool: unlabelled images as the model sees them, by one of the published transforms or plainly."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from gradcast.data.images import Shape
 from gradcast.data.stored_images import RESIDENT, StoredImages
@@ -86,6 +87,12 @@ class Pool:
             self.x = torch.from_numpy(images.take(np.arange(len(images)))).to(place.device)
         self.scale, self.steps = scale, tuple(steps)
         self.device, self.dtype = place.device, place.dtype
+
+    def behind(self, frozen: nn.Module) -> "Pool":
+        """The same images as a network sees them behind its frozen stages."""
+        found = copy(self)
+        found.scale = replace(self.scale, frozen=frozen)
+        return found
 
     @property
     def content(self) -> str:

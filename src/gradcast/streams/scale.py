@@ -1,17 +1,18 @@
 """From bytes to the numbers a network sees."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Literal
 
 import numpy as np
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from gradcast.data.images import Moments
 from gradcast.errors import GradcastError
+from gradcast.networks.staged import seen_through
 
 # unit: divided by 255. standard: also shifted and scaled by each channel's mean and deviation over the training images.
 # cifar, imagenet: by those that published code has for colour images of these names.
@@ -27,17 +28,21 @@ CONSTANTS = {
 
 @dataclass(frozen=True)
 class Scale:
-    """(v / 255 - mean) / std, channel by channel; empty: v / 255."""
+    """(v / 255 - mean) / std, channel by channel; empty: v / 255. Then through the network's frozen stages, if any."""
 
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
+    frozen: nn.Module | None = field(default=None, repr=False, compare=False)
+    done: bool = field(default=False, repr=False, compare=False)  # values have been through all of it already
 
-    def __call__(self, x: Tensor, dtype: torch.dtype) -> Float[Tensor, "*n c h w"]:
-        """Bytes (or values from 0 to 1) as the network sees them."""
+    def __call__(self, x: Tensor, dtype: torch.dtype) -> Tensor:
+        """Bytes (or values from 0 to 1) as the trained layers see them."""
+        if self.done:
+            return x.to(dtype)
         unit = x.to(dtype) / 255 if x.dtype == torch.uint8 else x.to(dtype)
-        if not self.mean:
-            return unit
-        return (unit - _planes(self.mean, dtype, x.device)) / _planes(self.std, dtype, x.device)
+        if self.mean:
+            unit = (unit - _planes(self.mean, dtype, x.device)) / _planes(self.std, dtype, x.device)
+        return unit if self.frozen is None else seen_through(self.frozen, unit)
 
     def undone(self, x: Float[Tensor, "*n c h w"]) -> Float[Tensor, "*n c h w"]:
         """Values from 0 to 1 again, of images as the network sees them."""

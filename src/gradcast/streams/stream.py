@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Int
 
-from gradcast.data.images import Images, Pixels, Shape, move_pixels
+from gradcast.data.images import Features, Images, Pixels, Shape, move_pixels
 from gradcast.randomness import numpy_generator
 from gradcast.streams.augment import Augmentation
 from gradcast.streams.choose_labels import choose_labelled
@@ -17,7 +17,7 @@ from gradcast.streams.scale import Scale
 class Subset:
     """Some images of a source, by their places in it, and their classes inside a task."""
 
-    source: Pixels
+    source: Pixels | Features
     places: Int[np.ndarray, " n"]
     y: Int[np.ndarray, " n"]
 

@@ -23,7 +23,7 @@ NO_IMAGE = -1  # the label of a place without an image, where a replica has fewe
 class Portion:
     """Images of one task for every replica: where they lie in ``x``, and their labels inside the task."""
 
-    x: UInt8[Tensor, "n c h w"] | Float[Tensor, "n c h w"]
+    x: UInt8[Tensor, "n c h w"] | Float[Tensor, "n *seen"]
     index: Int[Tensor, "r m"]
     y: Int[Tensor, "r m"]
     task: int

@@ -1,5 +1,6 @@
 """How many seeds train at once: as many as memory holds."""
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -33,7 +34,7 @@ def replica_bytes(setting: Setting, stream: Stream, place: Place) -> int:
     kept = getattr(setting.learner, "memory", 0)
     recalled, constraints = recalled_images(setting, len(stream.tasks) - 1)
     wide, inner = torch.finfo(place.dtype).bits // 8, torch.finfo(place.inner or place.dtype).bits // 8
-    pixels = stream.shape[0] * stream.shape[1] * stream.shape[2]
+    seen = build.seen_shape(setting, stream)
     unlabelled = sum(build.views(signal).count for signal in setting.signals) * setting.policy.batch
     images = recalled + setting.stream.batch + unlabelled
     copies = 8  # of the weights: gradients, what optimizers and signals keep
@@ -42,12 +43,12 @@ def replica_bytes(setting: Setting, stream: Stream, place: Place) -> int:
     if setting.plateau is not None:
         images = max(images, AT_ONCE[place.device.type] // 2)  # an evaluation holds a few layers, no more
         copies += 4 + len(stream.tasks)  # the best epoch, the task's beginning, modules of every task
-    numbers = activation_numbers(made, stream.shape, patches=place.device.type == "cuda")
+    numbers = activation_numbers(made, seen, patches=place.device.type == "cuda")
     activations = 5 * images * numbers * inner // 4  # and the gradient under way
     if any("pairs" in SIGNALS[signal.name].traits for signal in setting.signals):
         activations += 5 * unlabelled**2 * wide  # similarities of all views
     rows = (constraints + 2) * weights * (2 * wide + 8)  # memory gradients, together and in float64 for the projection
-    return 2 * len(stream.tasks) * kept * pixels * wide + activations + rows + copies * weights * wide
+    return 2 * len(stream.tasks) * kept * math.prod(seen) * wide + activations + rows + copies * weights * wide
 
 
 def recalled_images(setting: Setting, past: int) -> tuple[int, int]:

@@ -197,7 +197,8 @@ class Step:
         if self.sgd is None:
             self.model.step(gradient, self.lr, made_of, changed)
         else:
-            self.sgd.step([self.model.theta], [gradient], self.lr)
+            rates = None if self.model.rates is None else [self.model.rates]
+            self.sgd.step([self.model.theta], [gradient], self.lr, rates)
 
 
 def _with_terms(made: Pass, dz: Tensor, terms: Terms, width: int) -> Gradient:
@@ -215,7 +216,8 @@ def _with_terms(made: Pass, dz: Tensor, terms: Terms, width: int) -> Gradient:
 
 def named_state(model: Replicas, learned: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """A model's weights and buffers, and what was learned beside it, under the names that a run stores them by."""
-    own = model.parameters(model.theta) | model.buffers
+    shared = {name: value.expand(model.count, *value.shape).contiguous() for name, value in model.frozen.items()}
+    own = shared | model.parameters(model.theta) | model.buffers
     return {f"model.{name}": value for name, value in own.items()} | {
         f"signal.{name}": value for name, value in learned.items()
     }
