@@ -50,7 +50,9 @@ def test_verdict_first_then_the_numbers_within_eighty_columns() -> None:
         verdict = " ".join(line for line in block if not line.startswith("  "))
         assert verdict.startswith(f"{result.label} against GEM: ")
         assert block[0].startswith(result.label)
-        numbers = dict(re.split(r"\s{3,}", line.strip()) for line in block if line.startswith("  "))
+        told = [re.split(r"\s{3,}", line.strip()) for line in block if line.startswith("  ")]
+        numbers = {line[0]: line[1] for line in told if len(line) == 2}
+        assert numbers["settings"].startswith('signal.name: "none" -> ')
         assert numbers["mean ± t interval"] == f"{number(result.paired.difference, digits=2)} points"
         shift = result.paired.shift
         assert numbers["Hodges-Lehmann"] == f"{shift.value:.2f} points over 3 seeds, no interval"
@@ -70,12 +72,15 @@ def test_one_comparison_is_not_corrected_and_a_row_with_itself_is_identical() ->
     )
     assert "corrected" not in lines
     assert "seeds needed" not in lines
+    assert lines.split()[-3:] == ["settings", "the", "same"]
 
 
 def test_one_seed_shows_a_difference_and_nothing_that_needs_more() -> None:
     lines = shown([81.0], [80.0])
     assert lines[0].endswith("against GEM [/x]: open: 1 seed, a verdict needs 10 (+1.0 points)")
-    assert lines[1:] == ["  difference   1.00 points on one seed", ""]
+    assert lines[1] == "  difference   1.00 points on one seed"
+    assert lines[2] == '  settings     signal.name: "none" -> "noise"'
+    assert lines[-1] == ""
 
 
 def test_a_quick_look_says_so_first() -> None:

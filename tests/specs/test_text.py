@@ -389,3 +389,19 @@ def test_the_form_before_is_an_unknown_key() -> None:
 def test_a_pool_of_the_caller_takes_the_place_of_all() -> None:
     spec = override(load("digits", [TWO.replace(', pool = "grey"', ""), POOLS]), {"pool": {"name": "python"}})
     assert [[pool.name for pool in row.setting.pool] for row in spec.rows] == [["python"]] * 3
+
+
+def test_a_preset_upon_other_data_is_named_after_them(tmp_path: Path) -> None:
+    place = f"stream.path={tmp_path / 'Holiday Photos'}"
+    found = load("digits", ["stream.source=folder", place])
+    assert (found.name, found.title) == ("holiday-photos", "Holiday Photos, with the settings of digits")
+    assert load("digits", ["stream.source=mnist"]).name == "mnist"
+    named = load("digits", ["stream.source=folder", place, "name=mine", "title=My own"])
+    assert (named.name, named.title) == ("mine", "My own")
+    assert load("digits", ["stream.tasks=3"]).name == "digits"
+
+
+def test_a_file_of_ones_own_keeps_its_name(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(dump(load("digits")).replace('name = "digits"', 'name = "kept"', 1))
+    assert load(str(file), ["stream.source=mnist"]).name == "kept"

@@ -1,6 +1,7 @@
 """``gradcast compare``: finished rows against each other, the verdict first."""
 
 import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -52,7 +53,7 @@ def print_comparisons(console: Console, comparisons: Comparisons) -> None:
     for own in comparisons.found:
         console.print(f"[bold]{escape(own.title)}: {escape(own.paired.verdict)}")
         table = Table.grid(padding=(0, 3))
-        for what, value in _lines(own.paired):
+        for what, value in [*_lines(own.paired), *_settings(own.settings)]:
             table.add_row(f"  [dim]{what}", value)
         console.print(table)
         console.print()
@@ -78,6 +79,12 @@ def _lines(paired: Paired) -> list[tuple[str, str]]:
     if paired.seeds_needed is not None:
         lines.append(("seeds needed", guessed(paired.seeds_needed, seeds)))
     return lines
+
+
+def _settings(differ: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
+    """What else the two rows differ in: the base's value, then the variant's."""
+    found = [escape(f"{key}: {before} -> {after}") for key, (before, after) in differ.items()]
+    return [("settings", found[0]), *(("", each) for each in found[1:])] if found else [("settings", "the same")]
 
 
 def _p(raw: float, corrected: float | None = None, family: int = 1) -> str:

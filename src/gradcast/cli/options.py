@@ -1,11 +1,13 @@
 """Options that several commands share."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from gradcast.data.load import default_data
+from gradcast.errors import GradcastError
 
 DataOption = Annotated[
     Path | None, typer.Option("--data", help="folder of datasets (default: $GRADCAST_DATA or ./data)")
@@ -24,3 +26,13 @@ SeedsOption = Annotated[int | None, typer.Option("--seeds", min=1, help="train s
 def data_folder(given: Path | None) -> Path:
     """--data, else $GRADCAST_DATA, else ./data."""
     return given or default_data()
+
+
+def with_seeds(settings: Sequence[str], seeds: int | None) -> list[str]:
+    """The settings, and the seeds of --seeds among them; they may not be said twice."""
+    twice = [setting for setting in settings if setting.partition("=")[0].strip() == "seeds"]
+    if seeds is None:
+        return list(settings)
+    if twice:
+        raise GradcastError(f"--seeds {seeds} and --set {twice[0]} contradict each other; leave one of them out")
+    return [*settings, f"seeds={list(range(seeds))}"]

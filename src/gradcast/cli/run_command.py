@@ -6,7 +6,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from gradcast.cli.options import SeedsOption, SetOption
+from gradcast.cli.options import SeedsOption, SetOption, with_seeds
 from gradcast.cli.training_options import trains
 from gradcast.specs import text as specfile
 from gradcast.specs.spec import Spec
@@ -25,8 +25,7 @@ def run(
     A finished row is never trained again: the same command prints its stored result. An unfinished one goes on from
     its newest checkpoint, to the same bytes. Without an argument the preset [bold]demo[/] is trained.
     """
-    chosen = settings or []
-    return specfile.load(what, [*chosen, f"seeds={list(range(seeds))}"] if seeds else chosen)
+    return specfile.load(what, with_seeds(settings or [], seeds))
 
 
 def presets() -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gradcast.cli.options import SeedsOption, SetOption
+from gradcast.cli.options import SeedsOption, SetOption, with_seeds
 from gradcast.cli.training_options import trains
 from gradcast.errors import GradcastError
 from gradcast.results.quick import QUICK_LOOK
@@ -45,8 +45,7 @@ def ssl(
     if (quick or steps) and own:
         raise GradcastError(f"{own} is part of the course that --quick and --steps set; leave it or them out")
     count = seeds or (QUICK_SEEDS if quick and "seeds" not in keys else None)
-    chosen = [*(settings or []), *([f"seeds={list(range(count))}"] if count else [])]
-    spec = specfile.load(what, chosen)
+    spec = specfile.load(what, with_seeds(settings or [], count))
     if any(row.setting.one_task is None for row in spec.rows):
         raise GradcastError(
             f"{what} is not one task with schedule.name = 'steps'; run it with gradcast run, or set stream.tasks=1, "

@@ -20,6 +20,7 @@ from gradcast.results.finished_rows import Finished, Named, locate
 from gradcast.results.quick import mark
 from gradcast.results.statistics import Interval
 from gradcast.results.verdict import Pair, Paired, judge
+from gradcast.specs.differences import differing
 from gradcast.specs.spec import Setting
 
 Sides = tuple[Finished, Finished]  # base and variant
@@ -54,10 +55,21 @@ class Comparison:
     def __repr__(self) -> str:
         return f"{self.title}: {self.verdict}"
 
+    @property
+    def settings(self) -> dict[str, list[str]]:
+        """Settings that differ, each with its value in the base and in the variant."""
+        return differing([self.base.setting, self.variant.setting])
+
     def as_dict(self) -> dict[str, object]:
         """For --json."""
         base, variant = ({"place": str(own.place), "label": own.label} for own in (self.base, self.variant))
-        return {"base": base, "variant": variant, "seeds": self.seeds, **self.paired.as_dict()}
+        return {
+            "base": base,
+            "variant": variant,
+            "seeds": self.seeds,
+            "settings": self.settings,
+            **self.paired.as_dict(),
+        }
 
 
 @dataclass(frozen=True)

@@ -135,6 +135,9 @@ def _with_own_data(spec: Spec, source: Source | None, images: Pixels | None) -> 
     if images is not None:
         change["pool"] = {"name": "python"}
     spec = specfile.override(spec, change)
+    if source is not None:
+        words = f"{source.name}, with the settings of {spec.name}"
+        spec = spec.model_copy(update={"name": specfile.run_name(source.name), "title": words})
     if source is None and any(row.setting.stream.source == "python" for row in spec.rows):
         raise GradcastError("the source 'python' needs images from the caller: gradcast.run(spec, source=...)")
     if images is None and any(pool.name == "python" for row in spec.rows for pool in row.setting.pool):

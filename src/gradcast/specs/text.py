@@ -1,6 +1,7 @@
 """Specifications as text: TOML files, presets, ``--set key=value``, and errors a person can act on."""
 
 import json
+import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -38,18 +39,35 @@ def presets() -> dict[str, str]:
 def load(name: str, settings: Iterable[str] = ()) -> Spec:
     """A preset by name or a TOML file by path, with ``key=value`` settings applied on top."""
     path = Path(name)
-    if path.suffix == ".toml" or path.is_file():
+    if own_file := path.suffix == ".toml" or path.is_file():
         text = _read(path)
     elif name in presets():
         text = files("gradcast.specs").joinpath("presets", f"{name}.toml").read_text(encoding="utf-8")
     else:
         raise GradcastError(f"there is no preset or file {name!r}{nearest(name, presets())}")
-    raw = _toml(text, name)
-    raw.setdefault("name", re.sub(r"[^a-z0-9_-]+", "-", path.stem.lower()).strip("-_")[:LONGEST_NAME] or "run")
-    _check_places(raw, name)
+    given = _toml(text, name)
+    given.setdefault("name", run_name(path.stem))
+    _check_places(given, name)
+    raw = given
     for setting in settings:
         raw = assign(raw, setting)
-    return parse(raw)
+    return parse(raw if own_file else _named_after_data(raw, given))
+
+
+def run_name(words: str) -> str:
+    """A name for a run, made of a file's or folder's."""
+    return re.sub(r"[^a-z0-9_-]+", "-", words.lower()).strip("-_")[:LONGEST_NAME] or "run"
+
+
+def _named_after_data(raw: Raw, preset: Raw) -> Raw:
+    """A preset that is set upon other labelled data is named and titled after them, unless the caller says how."""
+    own, before = (_tables(tables).get("stream", {}) for tables in (raw, preset))
+    if all(own.get(key) == before.get(key) for key in ("source", "path")):
+        return raw
+    place = own.get("path") or own.get("source")
+    what = Path(os.path.abspath(place)).name if isinstance(place, str) else "own-tasks"
+    told = {key: raw[key] for key in ("name", "title") if raw.get(key) != preset.get(key)}
+    return raw | {"name": run_name(Path(what).stem), "title": f"{what}, with the settings of {preset['name']}"} | told
 
 
 def _toml(text: str, what: str) -> Raw:
@@ -100,16 +118,16 @@ def validated(tables: Raw) -> Setting:
 
 def dump(spec: Spec) -> str:
     """TOML that parses back to the same specification: the first row's tables, then what differs in the others."""
-    lines = [f"{key} = {_value(getattr(spec, key))}" for key in HEADER]
+    lines = [f"{key} = {value_text(getattr(spec, key))}" for key in HEADER]
     first = spec.rows[0].setting
     said = first.model_dump()
     for table, content in said.items():
         for own in _several(content):
             heading = f"[[{table}]]" if isinstance(content, list) else f"[{table}]"
-            lines += ["", heading, *(f"{key} = {_value(value)}" for key, value in own.items())]
+            lines += ["", heading, *(f"{key} = {value_text(value)}" for key, value in own.items())]
     for row in spec.rows:
-        lines += ["", "[[row]]", f"name = {_value(row.name)}", f"label = {_value(row.label)}"]
-        lines += [] if row.control is None else [f"control = {_value(row.control)}"]
+        lines += ["", "[[row]]", f"name = {value_text(row.name)}", f"label = {value_text(row.label)}"]
+        lines += [] if row.control is None else [f"control = {value_text(row.control)}"]
         for table, content in row.setting.model_dump().items():
             lines += _differences(table, content, first, row.setting)
     return "\n".join(lines) + "\n"
@@ -119,12 +137,12 @@ def _differences(table: str, content: Any, first: Setting, setting: Setting) -> 
     """What a row says of a table that the first row says otherwise."""
     before, now = getattr(first, table), getattr(setting, table)
     if table in SEVERAL and (len(before) > 1 or len(now) > 1):
-        return [] if before == now else [f"{table} = {_value(_several(content))}"]
+        return [] if before == now else [f"{table} = {value_text(_several(content))}"]
     common, own = (dict(each[0] if table in SEVERAL else each) for each in (before, now))
     renamed = own.get("name") != common.get("name")
     content = content[0] if isinstance(content, list) else content
     changed = [key for key in own if (renamed and key in content) or own[key] != common.get(key, own[key])]
-    return [f"{table}.{key} = {_value(own[key])}" for key in changed]
+    return [f"{table}.{key} = {value_text(own[key])}" for key in changed]
 
 
 def _several(content: Any) -> list[Any]:
@@ -262,11 +280,12 @@ def _read(path: Path) -> str:
         raise GradcastError(f"the specification {path} cannot be read: {error}") from None
 
 
-def _value(value: object) -> str:
+def value_text(value: object) -> str:
+    """A value as TOML writes it."""
     if isinstance(value, Table):  # within a table
         value = value.model_dump()
     if isinstance(value, list):
-        return "[" + ", ".join(map(_value, value)) + "]"
+        return "[" + ", ".join(map(value_text, value)) + "]"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{_value(str(key))} = {_value(entry)}" for key, entry in value.items()) + "}"
+        return "{" + ", ".join(f"{value_text(str(key))} = {value_text(entry)}" for key, entry in value.items()) + "}"
     return repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -5,6 +5,8 @@ import hashlib
 from collections.abc import Sequence
 from importlib.resources import files
 
+from gradcast.results.report.across import NAME as ALL_RUNS
+from gradcast.results.report.across import across
 from gradcast.results.report.blocks import Block, Fold, Gallery, Section
 from gradcast.results.report.inline import inline
 from gradcast.results.report.markup import Markup, joined, shades, tag
@@ -21,7 +23,7 @@ def page(found: Found, content: Sequence[Sequence[Section]], every: int | None =
     parts = [_run(*own, links=len(runs) > 1) for own in zip(runs, names, content, strict=True)]
     body = joined(
         _bar(runs, names, content),
-        tag("main", _header(title, runs, every), overview(found, names), *parts),
+        tag("main", _header(title, runs, every), overview(found, names), *_across(runs), *parts),
         tag("footer", tag("p", "Made by gradcast from the files of its runs alone.")),
     )
     return _document(title, body, every)
@@ -50,7 +52,7 @@ def _document(title: str, body: Markup, every: int | None) -> str:
 def _bar(runs: Sequence[Run], names: Sequence[str], content: Sequence[Sequence[Section]]) -> Markup:
     """Links to all parts: the sections of a single run, else the runs."""
     single = [(f"{names[0]}-{section.name}", section.title) for section in content[0]] if len(runs) == 1 else []
-    links = single or [(name, run.name) for run, name in zip(runs, names, strict=True)]
+    links = single or [(ALL_RUNS, "All runs"), *((name, run.name) for run, name in zip(runs, names, strict=True))]
     items = [tag("a", text, href=f"#{name}") for name, text in [("summary", "Summary"), *links]]
     switch = tag("button", "◐", type="button", id="theme", aria_label="Switch between light and dark")
     return tag("nav", tag("div", *items, class_="links"), switch, aria_label="Contents")
@@ -66,6 +68,15 @@ def _run(run: Run, name: str, content: Sequence[Section], *, links: bool) -> Mar
     inside = [tag("a", section.title, href=f"#{name}-{section.name}") for section in content if links]
     head = [tag("h2", run.name), chips, tag("p", *inside, class_="links") if inside else ""]
     return tag("section", *head, *(_section(section, name) for section in content), id=name, class_="run")
+
+
+def _across(runs: Sequence[Run]) -> list[Markup]:
+    """What several runs have beside each other."""
+    section = across(runs)
+    if section is None:
+        return []
+    blocks = [_block(block, section.name) for block in section.blocks]
+    return [tag("section", tag("h2", section.title), *blocks, id=section.name)]
 
 
 def _section(section: Section, name: str) -> Markup:

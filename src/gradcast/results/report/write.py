@@ -5,6 +5,7 @@ from pathlib import Path
 
 from gradcast.errors import GradcastError
 from gradcast.results.figures.style import save_png
+from gradcast.results.report.across import across
 from gradcast.results.report.blocks import Gallery, Section
 from gradcast.results.report.page import page
 from gradcast.results.report.read import Found
@@ -39,6 +40,8 @@ def write_files(found: Found, content: Content, out: Path) -> None:
     """Pictures as PNG and SVG, tables as CSV and LaTeX."""
     for run, own in zip(found.runs, content, strict=True):
         _write_run(own, files_beside(out) / run.name)
+    if (together := across(found.runs)) is not None:
+        _write_run([together], files_beside(out) / together.name)
 
 
 def files_beside(out: Path) -> Path:
