@@ -40,7 +40,7 @@ def replicas(
     first_seed: int = 0,
 ) -> Replicas:
     """Stacked MLPs, each from its own seed."""
-    heads = heads or Heads(sizes[-1])
+    heads = heads or Heads.even(sizes[-1])
     modules = []
     for seed in range(first_seed, first_seed + count):
         with seeded(seed, "model"):

@@ -19,7 +19,7 @@ from gradcast.streams.scale import Scale
 from tests.helpers import CPU
 
 SHAPE = (3, 8, 8)
-HEADS = Heads(3)
+HEADS = Heads.even(3)
 
 
 def pixels(count: int = 20, seed: int = 0) -> np.ndarray:

@@ -21,7 +21,7 @@ def network(seed: int) -> nn.Module:
 def test_nearest_neighbours_in_another_spelling() -> None:
     modules = [network(0).double(), network(1).double()]
     x, y = torch.rand(2, 9, 3, 2, 2, dtype=torch.float64), torch.randint(0, 3, (2, 9))
-    found = Probe(x, y).accuracy(Replicas(modules, Heads(3), device=CPU, dtype=torch.float64))
+    found = Probe(x, y).accuracy(Replicas(modules, Heads.even(3), device=CPU, dtype=torch.float64))
     for replica, module in enumerate([network(0).double(), network(1).double()]):
         rows = module[:3](x[replica]).detach()
         right = 0

@@ -18,7 +18,7 @@ from gradcast.training.step import Step
 from tests.helpers import batch, flat, replicas
 from tests.replicas.test_replicas import own_module
 
-HEADS = Heads(3, tasks=4, masked=True)
+HEADS = Heads.even(3, tasks=4, masked=True)
 
 
 def agem(tasks: int = 4, size: int = 6, count: int = 8, seeds: tuple[int, ...] = (0, 1)) -> Agem:

@@ -10,7 +10,7 @@ from gradcast.training.step import Step
 from tests.helpers import batch, replicas
 from tests.replicas.test_replicas import own_module
 
-HEADS, LR, ALPHA, COUNT = Heads(3, 2, masked=True), 0.1, 0.7, 3
+HEADS, LR, ALPHA, COUNT = Heads.even(3, 2, masked=True), 0.1, 0.7, 3
 
 
 def test_twenty_steps_of_two_tasks_equal_a_plain_spelling() -> None:

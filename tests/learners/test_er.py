@@ -13,7 +13,7 @@ from tests.replicas.test_replicas import own_module
 
 
 def test_a_step_descends_the_mean_loss_of_batch_and_replay() -> None:
-    heads = Heads(3, 2, masked=True)
+    heads = Heads.even(3, 2, masked=True)
     model, learner = replicas(2, heads=heads, norm="batch"), Er(Reservoir(20, [0, 1]), count=3)
     step = Step(model, learner, 0.1)
     step(batch(model, task=0, seed=1))

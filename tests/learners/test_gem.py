@@ -44,7 +44,7 @@ def classical_step(
 
 
 def test_gem_ends_at_the_weights_of_the_classical_formulation() -> None:
-    heads = Heads(3, tasks=4, masked=True)
+    heads = Heads.even(3, tasks=4, masked=True)
     model = replicas(3, heads=heads, norm="batch")
     alone = [own_module(model, r).train() for r in range(3)]
     seen: list[list[tuple[Tensor, Tensor, int]]] = [[], [], []]

@@ -29,7 +29,7 @@ def network() -> HatNetwork:
 
 
 def learner() -> tuple[StepTrainer, Hat]:
-    model = Replicas(made(network, [3, 4], "hat", "model"), Heads(CLASSES), device=CPU, dtype=torch.float64)
+    model = Replicas(made(network, [3, 4], "hat", "model"), Heads.even(CLASSES), device=CPU, dtype=torch.float64)
     modules = TaskModules(model, network, [3, 4], shared="layers.", purpose="hat")
     hat = Hat(lambda task: BATCHES, modules, steepest=STEEPEST, clip=CLIP)
     return StepTrainer(Step(model, hat, 0.0), hat.task_modules()), hat

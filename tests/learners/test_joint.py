@@ -60,7 +60,7 @@ def test_what_is_drawn_keeps_its_place_and_goes_on_after_a_restore() -> None:
 
 
 def test_a_step_is_one_on_the_mean_loss_over_batches_of_all_tasks_and_validation_is_of_all() -> None:
-    model = replicas(2, sizes=(SIDE * SIDE, 2 * CLASSES), heads=Heads(CLASSES, 2, masked=True))
+    model = replicas(2, sizes=(SIDE * SIDE, 2 * CLASSES), heads=Heads.even(CLASSES, 2, masked=True))
     own = task_data((3, 4))
     learner = StepTrainer(Step(model, Joint(own, 10), 0.0))
     alone = own_module(model, 1)

@@ -31,7 +31,7 @@ def learner() -> StepTrainer:
     for seed in (3, 4):
         with seeded(seed, "model"):
             modules.append(network())
-    model = Replicas(modules, Heads(CLASSES, 3, masked=True), device=CPU, dtype=torch.float64)
+    model = Replicas(modules, Heads.even(CLASSES, 3, masked=True), device=CPU, dtype=torch.float64)
     return StepTrainer(Step(model, Pnn(), 0.0))
 
 

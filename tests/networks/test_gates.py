@@ -39,7 +39,7 @@ def test_replicas_fold_them_with_slopes_and_gradients_of_their_own() -> None:
     for seed in range(2):
         with seeded(seed, "model"):
             modules.append(Multiplied())
-    model = Replicas(modules, Heads(3), device=CPU, dtype=torch.float64)
+    model = Replicas(modules, Heads.even(3), device=CPU, dtype=torch.float64)
     model.buffers["slope"].copy_(torch.tensor([0.5, 3.0]))
     x = torch.randn(2, 5, 1, 3, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     made = model.forward(x, 0)

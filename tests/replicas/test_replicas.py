@@ -34,7 +34,7 @@ def columns(heads: Heads, task: int) -> slice:
 def test_theta_is_the_modules_weights_in_order() -> None:
     modules = [MLP([4, 3, 2]), MLP([4, 3, 2])]
     expected = torch.stack([flat(module) for module in modules])
-    model = Replicas(modules, Heads(2), device=CPU, dtype=torch.float32)
+    model = Replicas(modules, Heads.even(2), device=CPU, dtype=torch.float32)
     assert torch.equal(model.theta, expected)
     assert {name: tuple(v.shape) for name, v in model.parameters(model.theta).items()} == {
         "layers.0.weight": (2, 3, 4),
@@ -80,7 +80,7 @@ def test_replicas_outside_used_keep_their_statistics() -> None:
 @pytest.mark.parametrize("norm", ["none", "batch"])
 @pytest.mark.parametrize("masked", [False, True])
 def test_memory_gradients_equal_passes_one_after_another(norm: str, masked: bool) -> None:
-    heads = Heads(3, tasks=4, masked=masked)
+    heads = Heads.even(3, tasks=4, masked=masked)
     model = replicas(2, heads=heads, norm=norm)  # type: ignore[arg-type]
     alone = [own_module(model, r).train() for r in range(2)]
     tasks = torch.tensor([2, 0, 1])
@@ -92,7 +92,7 @@ def test_memory_gradients_equal_passes_one_after_another(norm: str, masked: bool
             for r, m in enumerate(alone)
         ]
     )
-    found = model.recall(x, y, tasks).rows()
+    found = model.recall(x, y, tasks, task=3).rows()
     torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-12)
     for name, buffer in model.buffers.items():  # folded in the order of the tasks
         torch.testing.assert_close(
@@ -110,8 +110,8 @@ def test_constants_of_a_network_survive_the_folding() -> None:
         def forward(self, x: Tensor) -> Tensor:
             return self.layer(x) + self.shift
 
-    model = Replicas([Shifted()], Heads(3), device=CPU, dtype=torch.float32)
-    model.recall(torch.randn(1, 2, 4, 3), torch.zeros(1, 2, 4, dtype=torch.long), torch.tensor([0, 1]))
+    model = Replicas([Shifted()], Heads.even(3), device=CPU, dtype=torch.float32)
+    model.recall(torch.randn(1, 2, 4, 3), torch.zeros(1, 2, 4, dtype=torch.long), torch.tensor([0, 1]), task=2)
     assert torch.equal(model.buffers["shift"], torch.tensor([[1.0, 2.0, 3.0]]))
 
 
@@ -136,7 +136,7 @@ def dropping(*seeds: int) -> Replicas:
         with seeded(seed, "model"):
             body = [nn.Conv2d(2, 4, 3, padding=1), nn.BatchNorm2d(4), nn.Dropout2d(0.4), nn.Flatten(), nn.Dropout(0.3)]
             modules.append(nn.Sequential(*body, nn.Linear(64, 3)))
-    return Replicas(modules, Heads(3), device=CPU, dtype=torch.float64, seeds=seeds)
+    return Replicas(modules, Heads.even(3), device=CPU, dtype=torch.float64, seeds=seeds)
 
 
 def test_what_a_replica_drops_does_not_depend_on_who_trains_beside_it() -> None:
@@ -145,7 +145,7 @@ def test_what_a_replica_drops_does_not_depend_on_who_trains_beside_it() -> None:
     found = []
     for seeds in ((5,), (1, 5, 9)):
         model, own = dropping(*seeds), seeds.index(5)
-        past = model.recall(x[:2].expand(len(seeds), -1, -1, -1, -1, -1), y.expand(len(seeds), -1, -1), tasks)
+        past = model.recall(x[:2].expand(len(seeds), -1, -1, -1, -1, -1), y.expand(len(seeds), -1, -1), tasks, task=2)
         z = model.forward(x[2:3].expand(len(seeds), -1, -1, -1, -1), 0).z
         found.append(torch.cat([past.rows()[own].flatten(), z[own].flatten()]))
     torch.testing.assert_close(found[1], found[0], rtol=1e-9, atol=1e-12)
@@ -161,7 +161,7 @@ def test_memories_pass_under_the_policy_that_is_asked_for(statistics: Statistics
     alone = [own_module(model, r).train(statistics != "frozen") for r in range(2)]
     before = {name: buffer.clone() for name, buffer in model.buffers.items()}
     data = batch(model, seed=2)
-    past = model.recall(data.x.unsqueeze(1), data.y.unsqueeze(1), torch.tensor([0]), statistics=statistics)
+    past = model.recall(data.x.unsqueeze(1), data.y.unsqueeze(1), torch.tensor([0]), task=1, statistics=statistics)
     expected = torch.stack([loss_gradient(module, data.x[r], data.y[r]) for r, module in enumerate(alone)])
     torch.testing.assert_close(past.rows().squeeze(1), expected, rtol=1e-9, atol=1e-12)
     unchanged = all(torch.equal(buffer, before[name]) for name, buffer in model.buffers.items())
@@ -172,9 +172,9 @@ def test_weights_that_ask_for_no_gradient_stay() -> None:
     modules = [MLP([4, 3, 2]), MLP([4, 3, 2])]
     for module in modules:
         module.layers[0].weight.requires_grad_(False)  # type: ignore[union-attr]
-    model = Replicas(modules, Heads(2), device=CPU, dtype=torch.float64)
+    model = Replicas(modules, Heads.even(2), device=CPU, dtype=torch.float64)
     data = batch(model)
-    past = model.recall(data.x.unsqueeze(1), data.y.unsqueeze(1), torch.tensor([0])).rows()
+    past = model.recall(data.x.unsqueeze(1), data.y.unsqueeze(1), torch.tensor([0]), task=1).rows()
     made = model.forward(data.x, 0)
     gradient = made.pull(torch.ones_like(made.z)).flat
     frozen = model.places["layers.0.weight"]
@@ -188,7 +188,7 @@ def test_tensors_that_differ_and_are_no_buffers_are_refused() -> None:
     for value, module in enumerate(modules):
         module.layers[0].constant = torch.tensor(float(value))  # type: ignore[assignment]
     with pytest.raises(GradcastError, match=r"MLP.layers.0.constant is a tensor that differs .* register_buffer"):
-        Replicas(modules, Heads(2), device=CPU, dtype=torch.float64)
+        Replicas(modules, Heads.even(2), device=CPU, dtype=torch.float64)
 
 
 class Flattened(nn.Module):
@@ -204,7 +204,7 @@ class Flattened(nn.Module):
 
 
 def test_networks_that_view_images_are_evaluated_and_trained() -> None:
-    model = Replicas([Flattened()], Heads(3), device=CPU, dtype=torch.float64)
+    model = Replicas([Flattened()], Heads.even(3), device=CPU, dtype=torch.float64)
     x = torch.randn(1, 5, 2, 4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     expected = own_module(model, 0)(x[0])
     for _ in range(2):
@@ -224,7 +224,7 @@ class Looking(nn.Sequential):
 def test_unlabelled_passes_keep_statistics_in_any_way_of_passing(training: bool) -> None:
     norm = nn.BatchNorm1d(6)
     modules = [Looking(norm, nn.Linear(6, 3)), Looking(copy.deepcopy(norm), nn.Linear(6, 3))]
-    model = Replicas(modules, Heads(3), device=CPU, dtype=torch.float64)
+    model = Replicas(modules, Heads.even(3), device=CPU, dtype=torch.float64)
     data = torch.randn(2, 4, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     with pytest.warns(UserWarning, match="one by one"):
         made = model.forward(data, 0, used=torch.tensor([True, False]), statistics="update" if training else "frozen")

@@ -17,7 +17,7 @@ def linear(outputs: int) -> nn.Module:
 
 def test_it_is_an_ordinary_module_that_gives_all_logits() -> None:
     network = linear(4)
-    model = TrainedModel(network, ["a", "b", "c", "d"], PREPROCESS, width=2, tasks=2).eval()
+    model = TrainedModel(network, ["a", "b", "c", "d"], PREPROCESS, [(0, 1), (2, 3)]).eval()
     assert torch.equal(model(X), network(X))
     assert torch.equal(model.double()(X), network(X.double()))  # images follow the weights
     assert set(model.state_dict()) == {"network.1.weight", "network.1.bias"}
@@ -27,7 +27,7 @@ def test_it_is_an_ordinary_module_that_gives_all_logits() -> None:
 
 
 def test_columns_that_all_tasks_share_are_those_of_each() -> None:
-    model = TrainedModel(linear(2), ["a", "b"], PREPROCESS, width=2, tasks=5)
+    model = TrainedModel(linear(2), ["a", "b"], PREPROCESS, [(0, 1)] * 5)
     assert model.task_columns(4) == slice(0, 2)
 
 
@@ -35,5 +35,5 @@ def test_networks_of_tasks_stand_side_by_side_without_their_features() -> None:
     networks = [linear(5), linear(5)]
     both = TaskNetworks(networks, 2)
     assert torch.equal(both(X), torch.cat([network(X)[:, :2] for network in networks], 1))
-    model = TrainedModel(both, ["a", "b", "c", "d"], PREPROCESS, width=2, tasks=2)
+    model = TrainedModel(both, ["a", "b", "c", "d"], PREPROCESS, [(0, 1), (2, 3)])
     assert torch.equal(model(X)[:, model.task_columns(1)], networks[1](X)[:, :2])

@@ -51,6 +51,6 @@ class Scene:
 def scene(*, task: int = 1, norm: str = "none", images: int = 6, views: int = 1, linear: bool = False) -> Scene:
     """Two masked heads of three classes; a network of one hidden layer, or none."""
     sizes = (6, 3) if linear else (6, 5, 3)
-    model = replicas(2, sizes=sizes, heads=Heads(3, 2, masked=True), norm=norm)  # type: ignore[arg-type]
+    model = replicas(2, sizes=sizes, heads=Heads.even(3, 2, masked=True), norm=norm)  # type: ignore[arg-type]
     pool = batch(model, size=images * views, seed=9).x
     return Scene(model, batch(model, task=task, seed=4), Unlabelled(pool, ALL, views))

@@ -59,7 +59,7 @@ def test_the_gradient_lowers_the_loss() -> None:
 
 def pictures(*, masked: bool = True) -> tuple[Replicas, Labelled]:
     """Two replicas that see a batch of two images of task 1, and a third that was replayed from task 0."""
-    heads = Heads(3, 2, masked=masked)
+    heads = Heads.even(3, 2, masked=masked)
     modules = [MLP([3 * 4 * 4, heads.outputs]) for _ in range(2)]
     model = Replicas(modules, heads, device=CPU, dtype=torch.float64)
     x = torch.rand(2, 3, 3, 4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))

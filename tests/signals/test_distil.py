@@ -35,7 +35,7 @@ def test_nothing_pulls_while_nothing_has_changed() -> None:
 
 @pytest.mark.parametrize("masked", [True, False])
 def test_a_step_leads_back_to_what_was_said_before_the_task(masked: bool) -> None:
-    model = replicas(2, heads=Heads(3, 2, masked=masked), norm="batch")
+    model = replicas(2, heads=Heads.even(3, 2, masked=masked), norm="batch")
     at, signal = (
         Scene(model, batch(model, task=1), Unlabelled(batch(model, size=6, seed=9).x, ALL)),
         Distil(weight=1.0, temperature=2.0),

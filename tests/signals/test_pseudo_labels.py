@@ -16,7 +16,7 @@ from tests.signals.scene import scene
 
 
 def teacher(norm: str = "none") -> Replicas:
-    return replicas(2, heads=Heads(3, 2, masked=True), norm=norm, first_seed=10)  # type: ignore[arg-type]
+    return replicas(2, heads=Heads.even(3, 2, masked=True), norm=norm, first_seed=10)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("soft", [True, False])
@@ -37,7 +37,9 @@ def test_with_a_length_every_row_has_it() -> None:
     at, signal = (
         scene(linear=True, images=1),
         PseudoLabels(
-            replicas(2, sizes=(6, 3), heads=Heads(3, 2, masked=True), first_seed=10), soft=False, length=Length(0.5)
+            replicas(2, sizes=(6, 3), heads=Heads.even(3, 2, masked=True), first_seed=10),
+            soft=False,
+            length=Length(0.5),
         ),
     )
     tau = at.learn(signal)["tau"]

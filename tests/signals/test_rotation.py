@@ -19,7 +19,7 @@ def scene() -> tuple[Replicas, Rotation]:
     for seed in range(2):
         with seeded(seed, "model"):
             modules.append(SlimResNet18(2, 6))
-    model = Replicas(modules, Heads(3, 2, masked=True), device=CPU, dtype=torch.float64)
+    model = Replicas(modules, Heads.even(3, 2, masked=True), device=CPU, dtype=torch.float64)
     head = Head([16, 4], [0, 1], "rotation", model.theta, lr=0.1)
     return model, Rotation(head, weight=0.3, generators=[torch_generator(r, "turns") for r in range(2)])
 

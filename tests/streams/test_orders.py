@@ -25,9 +25,9 @@ PLACE = Place(CPU, torch.float64)
 
 
 def data(seeds: tuple[int, ...] = (3, 8), samples: int = 25, augment: bool = False) -> TaskData:
-    tasks, width, facts = rotated(digits(0), 2, 0)
+    tasks, facts = rotated(digits(0), 2, 0)
     steps = named(["crop", "flip"]) if augment else ()
-    return TaskData(Stream(tasks, (1, 8, 8), width, facts, samples=samples, steps=steps), seeds, PLACE)
+    return TaskData(Stream(tasks, (1, 8, 8), facts, samples=samples, steps=steps), seeds, PLACE)
 
 
 def taken(order: Order, numbers: range, task: int = 0) -> list[Batch]:
@@ -94,7 +94,7 @@ def numbered(seeds: tuple[int, ...] = (1, 2), labels: int | None = 6) -> TaskDat
     """Twelve images that show nothing but their own number, of three classes."""
     x = np.ascontiguousarray(np.broadcast_to(PLACES[:, None, None, None], (12, 1, 4, 4)))
     subset = Subset(x, np.arange(12), PLACES.astype(np.int64) % 3)
-    return TaskData(Stream([Task(subset, subset)], (1, 4, 4), 3, {}, labels=labels), seeds, PLACE)
+    return TaskData(Stream([Task(subset, subset, (0, 1, 2))], (1, 4, 4), {}, labels=labels), seeds, PLACE)
 
 
 def seen(x: Tensor) -> list[list[int]]:
@@ -118,7 +118,7 @@ def test_crops_shift_by_up_to_four_pixels_into_black_before_images_are_normalise
     """White images: what is black was shifted in, and says by how much."""
     subset = Subset(np.full((12, 1, 6, 6), 255, dtype=np.uint8), np.arange(12), np.arange(12) % 3)
     scale = Scale((0.5,), (0.25,))
-    stream = Stream([Task(subset, subset)], (1, 6, 6), 3, {}, scale=scale, steps=named(["crop"]))
+    stream = Stream([Task(subset, subset, (0, 1, 2))], (1, 6, 6), {}, scale=scale, steps=named(["crop"]))
     x = Walks(TaskData(stream, [3], PLACE), 400).batch(0).x[0, :, 0]
     white, black = (1 - 0.5) / 0.25, (0 - 0.5) / 0.25
     assert set(x.unique().tolist()) == {white, black}

@@ -24,8 +24,8 @@ PLACE = Place(CPU, torch.float64)
 
 def stream(samples: int | None = 1290, ratio: float = 1.0, labels: int | None = None) -> Stream:
     """Digits have 1,297 training images."""
-    tasks, width, facts = permuted(digits(0), 2, 0)
-    return Stream(tasks, (1, 8, 8), width, facts, "digest", samples=samples, ratio=ratio, labels=labels)
+    tasks, facts = permuted(digits(0), 2, 0)
+    return Stream(tasks, (1, 8, 8), facts, "digest", samples=samples, ratio=ratio, labels=labels)
 
 
 def pool(built: Stream, which: OwnPoolName = "held-out") -> OwnImages:
@@ -105,15 +105,15 @@ def test_augmentations_apply() -> None:
 
 
 def test_held_out_images_of_tasks_of_unequal_size_share_the_smallest_number() -> None:
-    tasks, width, facts = split(digits(0), 2, 0, classes_per_task=None, class_order="natural")
-    built = Stream(tasks, (1, 8, 8), width, facts, samples=600)
+    tasks, facts = split(digits(0), 2, 0, classes_per_task=None, class_order="natural")
+    built = Stream(tasks, (1, 8, 8), facts, samples=600)
     own = pool(built)
     assert len(own) == own.size(0) == own.size(1) == min(len(task.train) for task in tasks) - 600
 
 
 def test_images_without_a_label_are_all_walked_through_task_by_task() -> None:
-    tasks, width, facts = split(digits(0), 2, 0, classes_per_task=None, class_order="natural")
-    built = Stream(tasks, (1, 8, 8), width, facts, labels=600)
+    tasks, facts = split(digits(0), 2, 0, classes_per_task=None, class_order="natural")
+    built = Stream(tasks, (1, 8, 8), facts, labels=600)
     own = pool(built, "unlabelled")
     left = [len(task.train) - 600 for task in tasks]
     assert [own.size(task) for task in range(2)] == left
@@ -152,7 +152,7 @@ def numbered(seeds: tuple[int, ...] = (1, 2), *, views: int = 1, batch: int = 2,
     """Twelve images that show nothing but their own number; six of them have a label."""
     x = np.ascontiguousarray(np.broadcast_to(PLACES[:, None, None, None], (12, 1, 6, 6)))
     subset = Subset(x, np.arange(12), PLACES.astype(np.int64) % 3)
-    built = Stream([Task(subset, subset)], (1, 6, 6), 3, {}, labels=6)
+    built = Stream([Task(subset, subset, (0, 1, 2))], (1, 6, 6), {}, labels=6)
     own = OwnImages("unlabelled", built, built.scale, named(["crop"]) if augment else (), PLACE)
     return Draws([Feed(own, seeds, batch, Views(views))], Policy(p=1.0, batch=batch), seeds)
 

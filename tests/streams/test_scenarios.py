@@ -13,8 +13,8 @@ from gradcast.streams.stream import Stream
 
 
 def divided(tasks: int, classes: int | None = None, order: ClassOrder = "natural", seed: int = 0) -> Stream:
-    parts, width, facts = split(digits(0), tasks, seed, classes_per_task=classes, class_order=order)
-    return Stream(parts, (1, 8, 8), width, facts)
+    parts, facts = split(digits(0), tasks, seed, classes_per_task=classes, class_order=order)
+    return Stream(parts, (1, 8, 8), facts)
 
 
 @pytest.mark.parametrize("angle", [0.0, 4.7, 45.0, 90.0, 131.313, 179.99])
@@ -27,15 +27,15 @@ def test_rotation_is_pillows(angle: float, shape: tuple[int, int, int]) -> None:
 
 
 def test_angles_lie_in_equal_parts_of_a_half_turn_and_follow_the_data_seed() -> None:
-    angles = rotated(digits(0), 20, 0)[2]["angles"]
+    angles = rotated(digits(0), 20, 0)[1]["angles"]
     assert all(9 * t <= angle < 9 * t + 9 for t, angle in enumerate(angles))
-    assert np.array_equal(angles, rotated(digits(0), 20, 0)[2]["angles"])
-    assert not np.array_equal(angles, rotated(digits(0), 20, 1)[2]["angles"])
+    assert np.array_equal(angles, rotated(digits(0), 20, 0)[1]["angles"])
+    assert not np.array_equal(angles, rotated(digits(0), 20, 1)[1]["angles"])
 
 
 def test_permutations_are_permutations_and_the_first_task_has_one_too() -> None:
-    tasks, width, facts = permuted(digits(0), 4, 0)
-    built = Stream(tasks, (1, 8, 8), width, facts)
+    tasks, facts = permuted(digits(0), 4, 0)
+    built = Stream(tasks, (1, 8, 8), facts)
     permutations = built.facts["permutations"]
     assert permutations.shape == (4, 64)
     assert all(np.array_equal(np.sort(order), np.arange(64)) for order in permutations)
@@ -69,9 +69,9 @@ def test_more_tasks_than_classes_allow(tasks: int, classes: int | None, needed: 
 
 def test_a_task_keeps_its_classes_and_renumbers_them_in_the_given_order() -> None:
     images = Images(np.arange(6, dtype=np.uint8).reshape(6, 1, 1, 1), np.array([0, 1, 2, 3, 2, 1]))
-    (task,), width, _ = split(Source("x", images, images, tuple("0123")), 1, 0, classes_per_task=2, class_order=[2, 1])
+    (task,), _ = split(Source("x", images, images, tuple("0123")), 1, 0, classes_per_task=2, class_order=[2, 1])
     kept = task.train.images()
-    assert width == 2
+    assert task.classes == (2, 1)
     assert kept.x.ravel().tolist() == [1, 2, 4, 5]
     assert kept.y.tolist() == [1, 0, 0, 1]
 
@@ -114,4 +114,4 @@ def test_the_published_permutations_and_angles_follow_their_generators() -> None
     assert permuted(digits(0), 3, 0)[2]["permutations"].tolist() == expected
     random.seed(0)
     angles = [9.0 * t + 9.0 * random.random() for t in range(20)]
-    assert rotated(digits(0), 20, 0)[2]["angles"].tolist() == pytest.approx(angles)
+    assert rotated(digits(0), 20, 0)[1]["angles"].tolist() == pytest.approx(angles)

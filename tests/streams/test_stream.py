@@ -18,8 +18,8 @@ from tests.helpers import CPU
 def stream(
     samples: int | None = 25, ratio: float = 1.0, steps: tuple[Augmentation, ...] = (), labels: int | None = None
 ) -> Stream:
-    tasks, width, facts = rotated(digits(0), 3, 0)
-    return Stream(tasks, (1, 8, 8), width, facts, samples=samples, ratio=ratio, steps=steps, labels=labels)
+    tasks, facts = rotated(digits(0), 3, 0)
+    return Stream(tasks, (1, 8, 8), facts, samples=samples, ratio=ratio, steps=steps, labels=labels)
 
 
 def passes(built: Stream, seeds: list[int], task: int = 0, epochs: int = 1) -> list[Batch]:
@@ -49,9 +49,9 @@ def test_replicas_see_what_they_would_alone() -> None:
 
 
 def test_samples_never_repeat_within_a_task_and_differ_between_tasks() -> None:
-    tasks, width, facts = rotated(digits(0), 3, 0)
-    plain = [Task(task.train, task.test, None) for task in tasks]
-    seen = torch.cat(batches(Stream(plain, (1, 8, 8), width, facts), [0]), dim=1)[0].flatten(1)
+    tasks, facts = rotated(digits(0), 3, 0)
+    plain = [Task(task.train, task.test, task.classes, None) for task in tasks]
+    seen = torch.cat(batches(Stream(plain, (1, 8, 8), facts), [0]), dim=1)[0].flatten(1)
     everything = Scale()(torch.from_numpy(digits(0).train.x), torch.float32).flatten(1)
     assert sorted(map(tuple, seen.tolist())) == sorted(map(tuple, everything.tolist()))
     first, second = batches(stream(), [0], task=0)[0], batches(stream(), [0], task=1)[0]
@@ -68,8 +68,8 @@ def test_epochs_repeat_the_samples_in_another_order() -> None:
 
 
 def test_labels_belong_to_their_images() -> None:
-    tasks, width, facts = permuted(digits(0), 2, 0)
-    built = Stream(tasks, (1, 8, 8), width, facts, samples=50)
+    tasks, facts = permuted(digits(0), 2, 0)
+    built = Stream(tasks, (1, 8, 8), facts, samples=50)
     order = facts["permutations"][1]
     known = {x.tobytes(): int(y) for x, y in zip(digits(0).train.x, digits(0).train.y, strict=True)}
     for batch in passes(built, [5], task=1):
@@ -116,14 +116,14 @@ def test_the_description_says_how_many_images_keep_their_label() -> None:
 
 
 def test_few_labels_of_tasks_that_divide_the_classes() -> None:
-    tasks, width, facts = split(digits(0), 2, 0, classes_per_task=None, class_order="natural")
-    built = Stream(tasks, (1, 8, 8), width, facts, labels=25)
+    tasks, facts = split(digits(0), 2, 0, classes_per_task=None, class_order="natural")
+    built = Stream(tasks, (1, 8, 8), facts, labels=25)
     for task in range(2):
         assert np.bincount(built.tasks[task].train.y[built.labelled(task, 0)]).tolist() == [5] * 5
         seen = torch.cat([batch.y for batch in passes(built, [0, 1], task)], dim=1)
         assert [row.bincount().tolist() for row in seen] == [[5] * 5] * 2
     with pytest.raises(GradcastError, match="4 labels leave some of the 5 classes without any"):
-        Stream(tasks, (1, 8, 8), width, facts, labels=4).labelled(0, 0)
+        Stream(tasks, (1, 8, 8), facts, labels=4).labelled(0, 0)
 
 
 def test_a_subset_knows_its_images_and_moves_their_pixels() -> None:

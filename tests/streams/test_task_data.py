@@ -32,8 +32,8 @@ def source(extra: int = 0, tests: int = 4) -> Source:
 
 
 def made_of(whole: Source, seeds: list[int], tasks: int, width: int, validation: float) -> TaskData:
-    own, classes, facts = scenarios.seeded(whole, tasks, classes_per_task=width)
-    stream = Stream(own(0), whole.shape, classes, facts, own_tasks=own)
+    own, facts = scenarios.seeded(whole, tasks, classes_per_task=width)
+    stream = Stream(own(0), whole.shape, facts, own_tasks=own)
     return TaskData(stream, seeds, Place(CPU, torch.float64), validation=validation)
 
 
@@ -166,8 +166,8 @@ def test_without_a_share_nothing_is_set_aside_and_images_lie_in_rising_order() -
 
 
 def test_of_few_labels_a_share_is_set_aside() -> None:
-    own, width, facts = scenarios.seeded(source(), 2, classes_per_task=3)
-    stream = Stream(own(0), (1, 2, 2), width, facts, labels=15, own_tasks=own)
+    own, facts = scenarios.seeded(source(), 2, classes_per_task=3)
+    stream = Stream(own(0), (1, 2, 2), facts, labels=15, own_tasks=own)
     data = TaskData(stream, [3, 5], Place(CPU, torch.float64), validation=0.2)
     assert (data.count(0), data.held(0)) == (12, 3)
     for replica, seed in enumerate((3, 5)):

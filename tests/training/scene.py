@@ -73,8 +73,8 @@ def task_data(
     labels: int | None = None,
 ) -> TaskData:
     """Tasks of three classes, which differ from seed to seed; a fifth of their images is set aside."""
-    own, width, facts = scenarios.seeded(source(each), tasks, classes_per_task=CLASSES)
-    stream = Stream(own(0), (1, SIDE, SIDE), width, facts, "digest", labels=labels, own_tasks=own)
+    own, facts = scenarios.seeded(source(each), tasks, classes_per_task=CLASSES)
+    stream = Stream(own(0), (1, SIDE, SIDE), facts, "digest", labels=labels, own_tasks=own)
     return TaskData(stream, seeds, Place(CPU, dtype), validation=validation)
 
 
@@ -125,7 +125,7 @@ def finetune_loop(
         for seed in seeds:
             with seeded(seed, "model"):
                 modules.append(MLP([SIDE * SIDE, 10, 2 * CLASSES]))
-        heads = Heads(CLASSES, 2, masked=True)
+        heads = Heads.even(CLASSES, 2, masked=True)
         return Replicas(modules, heads, device=CPU, dtype=torch.float64, seeds=seeds)
 
     trainer = StepTrainer(Step(make(), Finetune(), 0.0, sgd=Sgd(momentum=0.9)), restarts=True)

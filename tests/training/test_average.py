@@ -18,13 +18,13 @@ def walk(model: Replicas, average: Average, count: int) -> list[torch.Tensor]:
 
 
 def test_at_first_all_steps_count_alike_and_the_initial_weights_do_not() -> None:
-    model = replicas(2, sizes=(6, 5, 3), heads=Heads(3))
+    model = replicas(2, sizes=(6, 5, 3), heads=Heads.even(3))
     average = Average(model, 10)
     torch.testing.assert_close(torch.stack(walk(model, average, 7)).mean(0), average.theta)
 
 
 def test_later_each_step_has_its_share() -> None:
-    model = replicas(2, sizes=(6, 5, 3), heads=Heads(3))
+    model = replicas(2, sizes=(6, 5, 3), heads=Heads.even(3))
     average = Average(model, 4)
     seen = walk(model, average, 9)
     expected = torch.stack(seen[:4]).mean(0)
@@ -34,7 +34,7 @@ def test_later_each_step_has_its_share() -> None:
 
 
 def test_running_statistics_are_averaged_and_counters_are_not() -> None:
-    model = replicas(2, sizes=(6, 5, 3), heads=Heads(3), norm="batch")
+    model = replicas(2, sizes=(6, 5, 3), heads=Heads.even(3), norm="batch")
     average, means = Average(model, 100), []
     for _ in range(3):
         walk(model, average, 1)
@@ -49,7 +49,7 @@ def test_running_statistics_are_averaged_and_counters_are_not() -> None:
 
 
 def test_the_model_shows_it_and_goes_on_with_its_own() -> None:
-    model = replicas(2, sizes=(6, 5, 3), heads=Heads(3), norm="batch")
+    model = replicas(2, sizes=(6, 5, 3), heads=Heads.even(3), norm="batch")
     average = Average(model, 5)
     walk(model, average, 6)
     own, place = [model.theta.clone(), *(b.clone() for b in model.buffers.values())], model.theta.data_ptr()

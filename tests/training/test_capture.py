@@ -49,7 +49,7 @@ def trained(name: str, options: dict[str, object], policy: Policy, *, graphs: bo
     with seeded(0, "model"):
         modules = [MLP([6, 5, 9], norm="batch") for _ in range(2)]
         h = GradientLearner(3, (5,), alpha=0.5, replicas=(2,), **options).to("cuda", torch.float64)  # type: ignore[arg-type]
-    model = Replicas(modules, Heads(3, 3, masked=True), device=torch.device("cuda"), dtype=torch.float64)
+    model = Replicas(modules, Heads.even(3, 3, masked=True), device=torch.device("cuda"), dtype=torch.float64)
     own: Signal = Predicted(h)
     if policy.start:
         own = Noise(3, [torch_generator(r, "directions") for r in range(2)], length=Length(0.5))
@@ -83,7 +83,7 @@ def test_dropout_in_graphs_draws_what_it_draws_in_steps() -> None:
     def trained_with(*, graphs: bool) -> Tensor:
         with seeded(0, "model"):
             modules = [nn.Sequential(nn.Linear(6, 8), nn.Dropout(0.5), nn.Linear(8, 9)) for _ in range(2)]
-        heads, cuda = Heads(3, 3, masked=True), torch.device("cuda")
+        heads, cuda = Heads.even(3, 3, masked=True), torch.device("cuda")
         model = Replicas(modules, heads, device=cuda, dtype=torch.float64, seeds=[3, 7])
         step = Step(model, Gem(TaskMemory(3, 8)), 0.1)
         advance, generator = Captured(step) if graphs else step, torch.Generator().manual_seed(0)
@@ -112,7 +112,7 @@ def test_every_signal_trains_in_graphs_as_in_steps(name: str, learner: str, guar
         for seed in range(2):
             with seeded(seed, purpose):
                 modules.append(SlimResNet18(2, 6))
-        return Replicas(modules, Heads(3, 2, masked=True), device=torch.device("cuda"), dtype=torch.float64)
+        return Replicas(modules, Heads.even(3, 2, masked=True), device=torch.device("cuda"), dtype=torch.float64)
 
     def trained_with(*, graphs: bool) -> tuple[Tensor, Metrics]:
         model = networks("model")

@@ -35,7 +35,7 @@ class Brightness(torch.nn.Module):
 
 
 def model(*thresholds: float) -> Replicas:
-    return Replicas([Brightness(t) for t in thresholds], Heads(2), device=CPU, dtype=torch.float64)
+    return Replicas([Brightness(t) for t in thresholds], Heads.even(2), device=CPU, dtype=torch.float64)
 
 
 def trained(*thresholds: float, learner: Learner | None = None) -> StepTrainer:
@@ -97,7 +97,7 @@ def test_chunks_cover_everything() -> None:
     x = (255 * y).astype(np.uint8).reshape(count, 1, 1, 1)
     x[-1] = 255 - x[-1]
     evaluator = SharedTests([Images(x, y)], Scale(), drop_last=False, place=Place(CPU, torch.float32))
-    single = Replicas([Brightness(0.5)], Heads(2), device=CPU, dtype=torch.float32)
+    single = Replicas([Brightness(0.5)], Heads.even(2), device=CPU, dtype=torch.float32)
     assert evaluator(StepTrainer(Step(single, Finetune(), 0.1)), range(1)).item() == (count - 1) / count
 
 
@@ -111,15 +111,15 @@ def levels() -> Source:
 
 
 def own_tests(seeds: list[int], *, drop_last: bool = False) -> OwnTests:
-    own, width, facts = scenarios.seeded(levels(), 2, classes_per_task=2)
-    return OwnTests(TaskData(Stream(own(0), (1, 1, 1), width, facts, own_tasks=own), seeds, PLACE), drop_last=drop_last)
+    own, facts = scenarios.seeded(levels(), 2, classes_per_task=2)
+    return OwnTests(TaskData(Stream(own(0), (1, 1, 1), facts, own_tasks=own), seeds, PLACE), drop_last=drop_last)
 
 
 @pytest.mark.parametrize("drop_last", [False, True])
 def test_tasks_of_each_seeds_own_are_counted_as_those_that_all_share(drop_last: bool) -> None:
     seeds = [3, 5]
     found = own_tests(seeds, drop_last=drop_last)(trained(0.5, 0.2), range(2))
-    own, _, _ = scenarios.seeded(levels(), 2, classes_per_task=2)
+    own, _ = scenarios.seeded(levels(), 2, classes_per_task=2)
     for replica, seed in enumerate(seeds):
         shared = SharedTests([task.test.images() for task in own(seed)], Scale(), drop_last=drop_last, place=PLACE)
         assert torch.equal(found[replica], shared(trained(0.5, 0.2), range(2))[replica])

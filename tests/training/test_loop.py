@@ -47,9 +47,9 @@ def loop(
     batch: int = 10,
     labels: int | None = None,
 ) -> Loop:
-    tasks, width, facts = rotated(digits(0), 2, 0)
-    stream = Stream(tasks, (1, 8, 8), width, facts, samples=30 if labels is None else None, labels=labels)
-    model = Replicas([MLP([64, 20, 10]) for _ in seeds], Heads(10), device=CPU, dtype=torch.float32)
+    tasks, facts = rotated(digits(0), 2, 0)
+    stream = Stream(tasks, (1, 8, 8), facts, samples=30 if labels is None else None, labels=labels)
+    model = Replicas([MLP([64, 20, 10]) for _ in seeds], Heads.even(10), device=CPU, dtype=torch.float32)
     data = TaskData(stream, seeds, PLACE)
     tests = SharedTests([stream.test(task) for task in range(2)], stream.scale, drop_last=False, place=PLACE)
     trainer = StepTrainer(step or Step(model, Finetune(), lr))

@@ -165,7 +165,7 @@ def resnets(seeds: range) -> Replicas:
     for seed in seeds:
         with seeded(seed, "model"):
             modules.append(SlimResNet18(2, 9))
-    return Replicas(modules, Heads(3, 3, masked=True), device=CPU, dtype=torch.float64)
+    return Replicas(modules, Heads.even(3, 3, masked=True), device=CPU, dtype=torch.float64)
 
 
 @pytest.mark.parametrize("name", LEARNERS)
@@ -495,7 +495,7 @@ class Told(Learner):
 
 def test_terms_at_outputs_and_features_are_pulled_with_the_loss() -> None:
     """The gradient is autograd's of loss plus inner products with outputs and features, replayed images included."""
-    heads, generator = Heads(3, 2, masked=True), torch.Generator().manual_seed(3)
+    heads, generator = Heads.even(3, 2, masked=True), torch.Generator().manual_seed(3)
 
     def make() -> Replicas:
         return replicas(2, sizes=(6, 5, 3), heads=heads)
@@ -544,7 +544,7 @@ def test_graphs_train_as_steps_do(method: str) -> None:
         for seed in SEEDS:
             with seeded(seed, "model"):
                 modules.append(SlimResNet18(2, 3))
-        return Replicas(modules, Heads(3), device=torch.device("cuda"), dtype=torch.float64)
+        return Replicas(modules, Heads.even(3), device=torch.device("cuda"), dtype=torch.float64)
 
     def trained(*, graphs: bool) -> tuple[Tensor, Metrics]:
         model, signals, views = network(), list[Signal](), 1

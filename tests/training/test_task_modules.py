@@ -14,7 +14,7 @@ class TwoPart(nn.Module):
 
 
 def modules() -> TaskModules:
-    model = Replicas(made(TwoPart, [3, 4], "x", "model"), Heads(2), device=CPU, dtype=torch.float32)
+    model = Replicas(made(TwoPart, [3, 4], "x", "model"), Heads.even(2), device=CPU, dtype=torch.float32)
     return TaskModules(model, TwoPart, [3, 4], shared="shared.", purpose="x")
 
 

@@ -96,7 +96,7 @@ def test_a_restart_goes_back_to_the_tasks_beginning() -> None:
 
 def test_memories_take_a_tasks_images_in_its_first_epoch_each_once() -> None:
     own = task_data((3, 4))
-    model = replicas(2, sizes=(SIDE * SIDE, 2 * CLASSES), heads=Heads(CLASSES, 2, masked=True))
+    model = replicas(2, sizes=(SIDE * SIDE, 2 * CLASSES), heads=Heads.even(CLASSES, 2, masked=True))
     er = Er(Reservoir(100, [3, 4]), 5)
     learner, order = StepTrainer(Step(model, er, 0.0)), Epochs(own, 8)
     for task in range(2):
@@ -111,7 +111,7 @@ def test_memories_take_a_tasks_images_in_its_first_epoch_each_once() -> None:
 def test_replayed_images_join_the_mean_and_what_opposes_earlier_tasks_is_taken_from_the_gradient() -> None:
     """ER and A-GEM with momentum, by hand: one replica, what was drawn, torch's own optimizer."""
     for kind in ("er", "a-gem"):
-        heads = Heads(CLASSES, 2, masked=True)
+        heads = Heads.even(CLASSES, 2, masked=True)
         model = replicas(1, sizes=(SIDE * SIDE, 7, 2 * CLASSES), heads=heads)
         own, rates = task_data((3,)), torch.tensor([0.05], dtype=torch.float64)
         er, agem = Er(Reservoir(100, [3]), 5), Agem(ClassMemory(2, 12, classes=CLASSES, seeds=[3]), 8)

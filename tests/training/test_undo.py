@@ -20,7 +20,7 @@ from gradcast.training.undo import Undo
 def network(count: int = 2) -> Replicas:
     torch.manual_seed(0)
     modules = [nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 2)) for _ in range(count)]
-    return Replicas(modules, Heads(2, 1, masked=False), device=torch.device("cpu"), dtype=torch.float64)
+    return Replicas(modules, Heads.even(2, 1, masked=False), device=torch.device("cpu"), dtype=torch.float64)
 
 
 def batch(x: Tensor | None = None) -> Batch:

@@ -85,7 +85,7 @@ def course(place: Place, *, batch: int, width: int = WIDTH, size: int = SIZE, im
     return Course(
         HeadStartSpec(steps=STEPS, batch=batch, probes=0),
         lambda: SlimResNet18(width, OUTPUTS),
-        Heads(OUTPUTS),
+        Heads.even(OUTPUTS),
         (3, size, size),
         Scale(),
         Pool(StoredImages.of(x), Scale(), place=place),

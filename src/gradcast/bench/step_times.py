@@ -52,8 +52,8 @@ class Network:
 
 
 NETWORKS = {
-    "mlp": Network("mlp", (1, 28, 28), Heads(10), lived=100),
-    "slim-resnet18": Network("slim-resnet18", (3, 32, 32), Heads(5, TASKS, masked=True), lived=10),
+    "mlp": Network("mlp", (1, 28, 28), Heads.even(10), lived=100),
+    "slim-resnet18": Network("slim-resnet18", (3, 32, 32), Heads.even(5, TASKS, masked=True), lived=10),
 }
 
 

@@ -61,6 +61,7 @@ class GradientLearner(nn.Module):
         optimizer: "sgd" or "adam".
         momentum, decay: of "sgd".
         tau: "batch" scales by the mean row norm of the true gradient, "per_sample" by each row's own.
+        absent: the logit of classes that do not exist for a batch: h sees 0 there and predicts 0. None: all exist.
         replicas: leading axes, () for one learner.
     """
 
@@ -81,10 +82,11 @@ class GradientLearner(nn.Module):
         tau: Tau = "batch",
         activation: Activation = "relu",
         bias: bool = False,
+        absent: float | None = None,
         replicas: Sequence[int] = (),
     ) -> None:
         super().__init__()
-        self.classes, self.replicas = classes, tuple(replicas)
+        self.classes, self.replicas, self.absent = classes, tuple(replicas), absent
         self.loss_scale, self.objective, self.lr, self.activation = loss_scale, objective, lr, activation
         self.length = Length(alpha, tau)
         shapes = [(fan_out, fan_in) for fan_in, fan_out in pairwise((classes, *hidden, classes))]
@@ -100,6 +102,9 @@ class GradientLearner(nn.Module):
 
     def forward(self, z: Float[Tensor, "*r b c"]) -> Float[Tensor, "*r b c"]:
         """The raw output h(z); only its direction matters."""
+        exists = None if self.absent is None else z > self.absent
+        if exists is not None:
+            z = z.where(exists, 0)
         last = len(self.weights) - 1
         for index, weight in enumerate(self.weights):
             z = z @ weight.mT
@@ -107,7 +112,7 @@ class GradientLearner(nn.Module):
                 z = z + self.biases[index]
             if index < last:
                 z = activate(z, self.activation)
-        return z
+        return z if exists is None else z.where(exists, 0)
 
     def learn(self, z: Tensor, dz: Tensor | None, y: Tensor, *, eta: LearningRate) -> Learned:
         """One step of h on a labelled batch, and the length of its gradient for predictions to come.

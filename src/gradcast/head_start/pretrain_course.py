@@ -47,7 +47,7 @@ def pretrain_course(
         network, outputs, unseen = own.make, own.outputs, own.identity
     spec = setting.head_start
     _check_network(network, shape, outputs, passing=spec.batch * min(build.views(own).count for own in spec.signal))
-    stream = Stream([], shape, outputs, {}, scale=scale)
+    stream = Stream.without_images(shape, [tuple(range(outputs))], scale)
     images = None if isinstance(pool, str | os.PathLike) else pixels(pool)
     found = build.pool(setting.pool[0], stream, shelf, place, data_seed=0, images=images)
     assert isinstance(found, Pool)
@@ -57,7 +57,7 @@ def pretrain_course(
         raise GradcastError(f"the pool has {count} and a batch of them shall have {spec.batch:,}; {remedy}")
     drawn = setting.pool[0].model_dump_json(exclude={"path"})  # a folder is known by its images
     identity = repr((scale, shape, drawn, found.content, unseen))
-    return Course(spec, network, Heads(outputs), shape, scale, found, place, identity)
+    return Course(spec, network, Heads.even(outputs), shape, scale, found, place, identity)
 
 
 def _check_network(network: Callable[[], nn.Module], shape: Shape, outputs: int, *, passing: int) -> None:

@@ -49,7 +49,7 @@ class Agem(Learner):
         """Take the gradient of what was drawn, each image with the columns of its own task."""
         self.reference = None
         if self.drawn is not None:
-            made = model.forward(self.drawn.x, self.drawn.tasks, statistics=self.batchnorm)
+            made = model.forward(self.drawn.x, batch.task, tasks=self.drawn.tasks, statistics=self.batchnorm)
             self.reference = made.pull(cross_entropy(made.z, self.drawn.y)[1])
 
     def protected(self) -> list[PastGradients]:

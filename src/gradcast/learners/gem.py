@@ -74,7 +74,7 @@ class Gem(Learner):
     def begin(self, model: Replicas, batch: Batch) -> None:
         """Take every earlier task's memory gradient, before the labelled pass."""
         self.past = [
-            model.recall(past.x, past.y, past.tasks, which=past.which, statistics=self.batchnorm)
+            model.recall(past.x, past.y, past.tasks, task=batch.task, which=past.which, statistics=self.batchnorm)
             for past in self.memory.past(batch.task)
         ]
         if self.direction is not None:

@@ -155,7 +155,7 @@ def _network(table: HatSpec, model: ModelTable, shape: Shape, width: int, tasks:
 
 
 def _heads(table: HatSpec, model: ModelTable, width: int, tasks: int) -> Heads:
-    return Heads(width)  # the task's own
+    return Heads.even(width, tasks)  # the task's own
 
 
 ENTRY = learner_entry(

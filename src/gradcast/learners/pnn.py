@@ -8,6 +8,7 @@ from gradcast.learners.learner_entry import learner_entry
 from gradcast.learners.learner_table import LearnerTable
 from gradcast.networks.pnn_network import PnnNetwork, pnn_network
 from gradcast.networks.registry import AlexNetSpec, ModelTable
+from gradcast.replicas.heads import Heads
 from gradcast.replicas.replicas import Replicas
 from gradcast.specs.context import Context
 from gradcast.specs.table import Rate
@@ -38,6 +39,16 @@ def _network(table: PnnSpec, model: ModelTable, shape: Shape, width: int, tasks:
     return pnn_network(shape, tasks, width, channels=model.channels, widths=[*model.widths, model.latent])
 
 
+def _heads(table: PnnSpec, model: ModelTable, width: int, tasks: int) -> Heads:
+    return Heads.even(width, tasks, masked=True)
+
+
 ENTRY = learner_entry(
-    PnnSpec, _build, "PNN", "nothing beyond a plain step; a column a task", "own-network", network=_network
+    PnnSpec,
+    _build,
+    "PNN",
+    "nothing beyond a plain step; a column a task",
+    "own-network",
+    network=_network,
+    heads=_heads,
 )

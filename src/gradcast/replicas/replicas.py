@@ -96,21 +96,22 @@ class Replicas:
     def forward(
         self,
         x: Float[Tensor, "r b *shape"],
-        task: int | Int[Tensor, "r b"],
+        task: int,
         *,
+        tasks: Int[Tensor, "r b"] | None = None,
         featured: bool = False,
         **how: Unpack[How],
     ) -> Pass:
-        """A training pass to the logits of the task's columns; tasks may differ from image to image.
+        """A training pass to the logits that a loss in this task sees; ``tasks`` where images are of several.
 
         ``featured``: the whole of the pass holds features before the outputs.
         """
 
         def select(y: Tensor) -> Tensor:
             outputs = y.narrow(-1, self.featured.width, self.heads.outputs) if featured else y
-            if isinstance(task, int):
+            if tasks is None:
                 return self.heads.columns(outputs, task)
-            return self.heads.columns_at(outputs, task.unsqueeze(1))
+            return self.heads.columns_at(outputs, tasks.unsqueeze(1), task)
 
         return self._forward(x, select, featured=featured, **how)
 
@@ -175,10 +176,11 @@ class Replicas:
         y: Int[Tensor, "r k m"],
         tasks: Int[Tensor, " k"],
         *,
+        task: int,
         which: Which | None = None,
         statistics: Statistics = "update",
     ) -> PastGradients:
-        """Gradient of each past task's mean loss on its memories, all tasks in one pass.
+        """Gradient of each past task's mean loss on its memories, all tasks in one pass, in a step of ``task``.
 
         Each task is normalised by its own batch statistics (unless ``frozen``); updated running statistics end where
         passes one after another, in the order of ``tasks``, would have left them. Memories that are the same ``which``
@@ -187,7 +189,7 @@ class Replicas:
         self._train(statistics != "frozen")
         with self._statistics(updating_replicas(statistics, None, self.theta)) as buffers:
             outputs, backward = self._pass(x.to(self.inner), buffers, self.kept.first(which))
-        z = self.heads.columns_at(outputs, tasks.unsqueeze(1))
+        z = self.heads.columns_at(outputs, tasks.unsqueeze(1), task)
         found = backward([z], [cross_entropy(z.detach(), y)[1]])
         if found.factors is not None:
             self.kept.renew(which, found.factors)
@@ -197,7 +199,7 @@ class Replicas:
     def classify(self, x: Float[Tensor, "n *shape"], tasks: Int[Tensor, " n"]) -> Int[Tensor, "r n"]:
         """Predicted class inside each image's task, for images all replicas share; nothing is updated."""
         images = folded.channels_last(x) if self.outputs is folded.outputs else x.contiguous()
-        return torch.stack([self.heads.columns_at(module(images), tasks).argmax(-1) for module in self.modules])
+        return torch.stack([self.heads.own(module(images), tasks).argmax(-1) for module in self.modules])
 
     @cached_property
     def modules(self) -> list[nn.Module]:

@@ -3,17 +3,18 @@
 import math
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int
 from safetensors import SafetensorError
 from safetensors.torch import load
 from torch import Tensor, nn
 
 from gradcast.data.images import Shape
 from gradcast.errors import GradcastError, message_of
+from gradcast.replicas.heads import Heads
 from gradcast.results.finished_rows import locate
 from gradcast.results.preprocess import Preprocess
 from gradcast.results.run_result import RunResult
@@ -24,8 +25,8 @@ from gradcast.specs import build
 from gradcast.specs.spec import Setting, Spec
 from gradcast.specs.table import nearest
 from gradcast.streams.scale import Scale
-from gradcast.streams.scenarios import rotation
-from gradcast.streams.stream import Stream, Subset, Task
+from gradcast.streams.scenarios import class_order, rotation
+from gradcast.streams.stream import TASK_CLASSES, Stream
 
 LARGEST = 2**28  # numbers in an image; a file that claims more is damaged
 # Names of weights in a file: of a mean teacher, which is what was evaluated; else of the model.
@@ -75,22 +76,18 @@ def _loaded(run: RunDirectory, row: str, setting: Setting, seed: int) -> Trained
     facts, file = run.drawn(row), run.seed(row, seed) / "weights.safetensors"
     try:
         shape, width = _sizes(facts)
-        tasks = setting.stream.tasks
-        order = _class_order(facts, tasks, width, seed)
+        stream = Stream.without_images(shape, _task_classes(facts, setting.stream.tasks, width, seed))
         preprocess = _preprocess(facts, shape)
-        names = _names(facts, order)
+        names = _names(facts, stream.task_classes)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise damaged(run.path / row / "stream.json", error, run.path / row) from None
     try:
         state = load(checked_bytes(file))
     except (SafetensorError, OSError, ValueError) as error:
         raise damaged(file, error) from None
-    network, own = _network(setting, shape, width, state, file)
-    by_task = own or build.heads(setting, _without_images(shape, width, tasks)).masked
-    columns = (
-        [name for task in names for name in task] if by_task else [_shared(each) for each in zip(*names, strict=True)]
-    )
-    return TrainedModel(network, columns, preprocess, width=width, tasks=tasks).eval()
+    network, own = _network(setting, stream, state, file)
+    heads = Heads.even(width, setting.stream.tasks, masked=True) if own else build.heads(setting, stream)
+    return TrainedModel(network, _column_names(heads, names), preprocess, heads.task_columns).eval()
 
 
 def _sizes(facts: dict[str, Any]) -> tuple[Shape, int]:
@@ -101,26 +98,35 @@ def _sizes(facts: dict[str, Any]) -> tuple[Shape, int]:
     return (channels, height, across), width
 
 
-def _class_order(facts: dict[str, Any], tasks: int, width: int, seed: int) -> Int[np.ndarray, "tasks width"]:
+def _task_classes(facts: dict[str, Any], tasks: int, width: int, seed: int) -> list[tuple[int, ...]]:
     """The classes of every task, as numbers of the source."""
+    if (listed := facts.get(TASK_CLASSES)) is not None:
+        found = [tuple(int(label) for label in own) for own in listed]
+        if len(found) != tasks or min(map(len, found)) < 1 or max(map(len, found)) != width:
+            raise ValueError("its tasks and classes do not fit the specification")
+        return found
     order = facts.get("class_order")
     if order is None:  # every task has all classes
-        return np.tile(np.arange(width), (tasks, 1))
+        return [tuple(range(width))] * tasks
     if isinstance(order, str):  # every seed has its own
-        drawn = np.random.RandomState(seed).permutation(int(re.findall(r"\d+", order)[-1]))
-        return drawn[: tasks * width].reshape(tasks, width)
-    return np.array(order, dtype=np.int64).reshape(tasks, width)
+        order = class_order(seed, int(re.findall(r"\d+", order)[-1]))[: tasks * width]
+    rows: list[list[int]] = np.array(order, dtype=np.int64).reshape(tasks, width).tolist()
+    return [tuple(row) for row in rows]
 
 
-def _names(facts: dict[str, Any], order: Int[np.ndarray, "tasks width"]) -> list[list[str]]:
+def _names(facts: dict[str, Any], task_classes: Sequence[tuple[int, ...]]) -> list[list[str]]:
     """Names of the classes of every task; numbers where the run has no names."""
-    known = facts.get("classes") or [str(label) for label in range(int(order.max()) + 1)]
-    return [[str(known[label]) for label in row] for row in order.tolist()]
+    known = facts.get("classes") or [str(label) for label in range(max(map(max, task_classes)) + 1)]
+    return [[str(known[label]) for label in row] for row in task_classes]
 
 
-def _shared(names: tuple[str, ...]) -> str:
-    """The name of a column that all tasks share."""
-    return " / ".join(dict.fromkeys(names))
+def _column_names(heads: Heads, names: Sequence[Sequence[str]]) -> list[str]:
+    """The name of every column; where tasks use one for different classes, all of their names."""
+    found: list[dict[str, None]] = [{} for _ in range(heads.logits)]
+    for columns, own in zip(heads.task_columns, names, strict=True):
+        for column, name in zip(columns, own, strict=True):
+            found[column][name] = None
+    return [" / ".join(each) for each in found]
 
 
 def _preprocess(facts: dict[str, Any], shape: Shape) -> Preprocess:
@@ -134,9 +140,7 @@ def _preprocess(facts: dict[str, Any], shape: Shape) -> Preprocess:
     return Preprocess(shape, Scale(mean, std), origins)
 
 
-def _network(
-    setting: Setting, shape: Shape, width: int, state: dict[str, Tensor], file: Path
-) -> tuple[nn.Module, bool]:
+def _network(setting: Setting, stream: Stream, state: dict[str, Tensor], file: Path) -> tuple[nn.Module, bool]:
     """The network with its weights, and whether every task has weights of its own."""
     prefix = next((own for own in PREFIXES if any(name.startswith(own) for name in state)), "")
     common = {
@@ -153,13 +157,12 @@ def _network(
     plain = setting.model_copy(
         update={"model": setting.model.model_copy(update={"weights": "", "perturbation": 0.0, "train": "all"})}
     )
-    stream = _without_images(shape, width, setting.stream.tasks)
     made = [_filled(build.network(plain, stream), common | tasks[task], file) for task in sorted(tasks)]
     if not made:
         return _filled(build.network(plain, stream), common, file), False
     if len(made) != setting.stream.tasks:
         raise damaged(file, ValueError(f"weights of {len(made)} tasks, where there are {setting.stream.tasks}"))
-    return TaskNetworks(made, width), True
+    return TaskNetworks(made, stream.width), True
 
 
 def _filled(network: nn.Module, state: dict[str, Tensor], file: Path) -> nn.Module:
@@ -169,9 +172,3 @@ def _filled(network: nn.Module, state: dict[str, Tensor], file: Path) -> nn.Modu
         text = " ".join(str(error).split())
         raise damaged(file, ValueError(message_of(ValueError(text)))) from None
     return network
-
-
-def _without_images(shape: Shape, width: int, tasks: int) -> Stream:
-    """A stream of this shape that shows nothing: networks are made by the shape of their stream."""
-    none = Subset(np.empty((0, *shape), dtype=np.uint8), np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
-    return Stream([Task(none, none)] * tasks, shape, width, {})

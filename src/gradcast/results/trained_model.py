@@ -20,23 +20,36 @@ class TrainedModel(nn.Module):
     """
 
     def __init__(
-        self, network: nn.Module, classes: Sequence[str], preprocess: Preprocess, *, width: int, tasks: int
+        self,
+        network: nn.Module,
+        classes: Sequence[str],
+        preprocess: Preprocess,
+        columns: Sequence[tuple[int, ...]],
     ) -> None:
         super().__init__()
         self.network, self.classes, self.preprocess = network, list(classes), preprocess
-        self.width, self.tasks = width, tasks  # classes of a task, number of tasks
+        self.columns = tuple(columns)  # of every task, in the order of its classes
 
     def forward(self, x: Float[Tensor, "n c h w"]) -> Float[Tensor, "n columns"]:
         """Logits; the images are moved to the device of the weights."""
         logits: Tensor = self.network(x.to(next(self.parameters())))
         return logits.narrow(1, 0, len(self.classes))
 
-    def task_columns(self, task: int) -> slice:
-        """The columns of a task: ``logits[:, model.task_columns(2)]``. Where tasks share all columns, all of them."""
+    @property
+    def tasks(self) -> int:
+        """Number of tasks."""
+        return len(self.columns)
+
+    def task_columns(self, task: int) -> slice | list[int]:
+        """The columns of a task: ``logits[:, model.task_columns(2)]``. Where tasks share all columns, all of them.
+
+        They are a list where the task brings classes back that lie apart.
+        """
         if not 0 <= task < self.tasks:
             raise GradcastError(f"there is no task {task}; tasks are 0 to {self.tasks - 1}")
-        own = len(self.classes) > self.width
-        return slice(task * self.width, (task + 1) * self.width) if own else slice(0, self.width)
+        own = list(self.columns[task])
+        together = slice(own[0], own[-1] + 1)
+        return together if own == list(range(together.start, together.stop)) else own
 
 
 class TaskNetworks(nn.Module):

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from gradcast.core import Labelled, Metrics, Signal, Unlabelled
 from gradcast.gradients.gradient import Gradient
+from gradcast.replicas.heads import Heads
 from gradcast.replicas.replicas import Replicas, Statistics
 from gradcast.signals.signal_entry import signal_entry
 from gradcast.signals.signal_table import SignalTable
@@ -56,26 +57,26 @@ class Distil(Signal):
         with torch.no_grad():
             past = model.everything(unlabelled.x, statistics="separate", used=unlabelled.used, theta=self.before).z
         made = model.everything(unlabelled.x, statistics=statistics, used=unlabelled.used)
-        now, then = (self._heads(z, model, task) for z in (made.z, past))
-        loss, dz = divergence(now, then, self.temperature)
-        slope = torch.zeros_like(made.z)
-        slope[..., : dz[0, 0].numel()] = self.weight * dz.flatten(2)
+        if task == 0:
+            return made.pull(torch.zeros_like(made.z)), {"signal_loss": made.z.new_zeros(len(made.z))}
+        z = made.z.requires_grad_()
+        now = past_heads(z, model.heads, task)
+        loss, dz = divergence(now.detach(), past_heads(past, model.heads, task), self.temperature)
+        (slope,) = torch.autograd.grad(now, z, self.weight * dz)
         return made.pull(slope), {"signal_loss": loss}
 
-    def _heads(self, z: Float[Tensor, "r u c"], model: Replicas, task: int) -> Float[Tensor, "r u heads c2"]:
-        """Columns of the past tasks' heads; a shared head is one of the past from the second task on."""
-        if not model.heads.masked:
-            return z.unsqueeze(2) if task else z.unsqueeze(2)[:, :, :0]
-        by_task: Tensor = z.unflatten(-1, (model.heads.tasks, model.heads.width))
-        return by_task[:, :, :task]
+
+def past_heads(z: Float[Tensor, "r u c"], heads: Heads, task: int) -> Float[Tensor, "r u heads c2"]:
+    """Columns of the past tasks' heads; where classes of several tasks compete, they are one head."""
+    if not heads.masked:
+        return heads.seen(z, task - 1).unsqueeze(2)
+    return torch.stack([heads.columns(z, past) for past in range(task)], dim=2)
 
 
 def divergence(
     z: Float[Tensor, "r u h c"], past: Float[Tensor, "r u h c"], temperature: float
 ) -> tuple[Float[Tensor, " r"], Float[Tensor, "r u h c"]]:
     """``T^2 KL(softmax(past / T) || softmax(z / T))``, mean over images and heads, and its gradient."""
-    if z.shape[2] == 0:
-        return z.new_zeros(len(z)), torch.zeros_like(z)
     logs, target = (each / temperature for each in (z, past))
     logs, target = logs.log_softmax(-1), target.log_softmax(-1)
     count = z.shape[1] * z.shape[2]

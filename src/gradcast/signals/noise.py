@@ -71,7 +71,10 @@ class Noise(LogitSignal):
     ) -> tuple[Float[Tensor, "r u c"], Metrics]:
         """The noise, whatever the logits are."""
         assert self.drawn is not None
-        return self.drawn if self.length is None else self.length.rescale(self.drawn), {}
+        drawn, absent = self.drawn, model.heads.absent
+        if absent is not None:
+            drawn = drawn.where(z > absent, 0)
+        return drawn if self.length is None else self.length.rescale(drawn), {}
 
 
 def _build(table: NoiseSpec, context: Context) -> Noise:

@@ -13,6 +13,7 @@ from gradcast.gradients.length import Tau
 from gradcast.gradients.movement import Movement
 from gradcast.gradients.stacked_linear import Activation
 from gradcast.randomness import seeded
+from gradcast.replicas.heads import Heads
 from gradcast.replicas.replicas import Replicas
 from gradcast.signals.meta_fitness import MetaFitness
 from gradcast.signals.signal_entry import signal_entry
@@ -88,7 +89,7 @@ class Predicted(LogitSignal):
 
 
 def _build(table: PredictedSpec, context: Context) -> LogitSignal:
-    h = gradient_learner(table, context.model.heads.width, context.seeds).to(context.model.theta)
+    h = gradient_learner(table, context.model.heads, context.seeds).to(context.model.theta)
     if table.objective in get_args(Meta) and table.directions == "learned":
         return MetaFitness(h, exact=table.objective == "meta-exact")
     return Predicted(h, directions=table.directions)
@@ -98,12 +99,12 @@ def _label(table: PredictedSpec) -> str:
     return "predicted gradients" if table.directions == "learned" else "frozen directions"
 
 
-def gradient_learner(table: PredictedSpec, classes: int, seeds: Sequence[int]) -> GradientLearner:
+def gradient_learner(table: PredictedSpec, heads: Heads, seeds: Sequence[int]) -> GradientLearner:
     """One h a seed, initialised from it, stacked."""
 
     def make(replicas: Sequence[int]) -> GradientLearner:
         return GradientLearner(
-            classes,
+            heads.width,
             table.hidden,
             alpha=table.alpha,
             loss_scale=table.loss_scale,
@@ -115,6 +116,7 @@ def gradient_learner(table: PredictedSpec, classes: int, seeds: Sequence[int]) -
             tau=table.tau,
             activation=table.activation,
             bias=table.bias,
+            absent=heads.absent,
             replicas=replicas,
         )
 

@@ -67,14 +67,14 @@ def stream(spec: StreamSpec, shelf: Shelf, source: Source | None = None) -> Stre
     facts: Mapping[str, object]
     own_tasks, per_task = None, None if spec.classes_per_task == "even" else spec.classes_per_task
     if spec.scenario == "rotated":
-        tasks, width, facts = scenarios.rotated(found, spec.tasks, spec.data_seed)
+        tasks, facts = scenarios.rotated(found, spec.tasks, spec.data_seed)
     elif spec.scenario == "permuted":
-        tasks, width, facts = scenarios.permuted(found, spec.tasks, spec.data_seed)
+        tasks, facts = scenarios.permuted(found, spec.tasks, spec.data_seed)
     elif spec.class_order == "seeded":
-        own_tasks, width, facts = scenarios.seeded(found, spec.tasks, classes_per_task=per_task)
+        own_tasks, facts = scenarios.seeded(found, spec.tasks, classes_per_task=per_task)
         tasks = own_tasks(0)
     else:
-        tasks, width, facts = scenarios.split(
+        tasks, facts = scenarios.split(
             found, spec.tasks, spec.data_seed, classes_per_task=per_task, class_order=spec.class_order
         )
     samples, shape = None if spec.samples == "all" else spec.samples, found.shape
@@ -88,7 +88,6 @@ def stream(spec: StreamSpec, shelf: Shelf, source: Source | None = None) -> Stre
     return Stream(
         tasks,
         shape,
-        width,
         {**facts, "classes": list(found.classes), "images_per_class": found.counts()},
         found.content,
         samples,
@@ -318,4 +317,4 @@ def heads(setting: Setting, stream: Stream) -> Heads:
     entry, tasks = _entry(setting), len(stream.tasks)
     if entry.heads is not None:
         return entry.heads(setting.learner, setting.model, stream.width, tasks)
-    return Heads(stream.width, tasks, masked=setting.masked)
+    return Heads.of(stream.task_classes, "masked" if setting.masked else "shared")

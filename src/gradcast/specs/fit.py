@@ -11,6 +11,7 @@ from gradcast.learners.acl.acl_table import AclSpec
 from gradcast.learners.agem import AgemSpec
 from gradcast.learners.dcl import DclSpec
 from gradcast.learners.gem import GemSpec
+from gradcast.learners.registry import LEARNERS
 from gradcast.networks.featured import Featured
 from gradcast.signals.registry import SIGNALS
 from gradcast.specs import build
@@ -30,6 +31,11 @@ def check(setting: Setting, stream: Stream, seeds: Sequence[int] = (0,)) -> None
     if any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in made.modules()):
         _check_batches(setting, stream)
     _check_memory(setting, stream)
+    if "own-network" in LEARNERS[setting.learner.name].traits and len(set(map(len, stream.task_classes))) > 1:
+        raise GradcastError(
+            f"the learner {setting.learner.name!r} makes heads of one size and these tasks have different numbers of "
+            "classes; choose another learner"
+        )
     for signal in [*setting.signals, *(setting.head_start.signal if setting.head_start.steps else ())]:
         traits = SIGNALS[signal.name].traits
         turning = "square" in traits or "rotate" in getattr(signal, "augment", ())

@@ -23,7 +23,7 @@ Scenario = Literal["rotated", "permuted", "split"]
 ClassOrder = Literal["natural", "shuffled"] | Sequence[int]
 HALF_TURN = 180.0
 
-Tasks = tuple[list[Task], int, Mapping[str, np.ndarray]]  # the tasks, classes in each, what was drawn
+Tasks = tuple[list[Task], Mapping[str, np.ndarray]]  # the tasks, and what was drawn
 
 
 def rotated(source: Source, tasks: int, data_seed: int) -> Tasks:
@@ -32,7 +32,7 @@ def rotated(source: Source, tasks: int, data_seed: int) -> Tasks:
     generator = random.Random(data_seed)  # Python's, as the published script; its own angles were drawn unseeded
     angles = np.array([span * (t + generator.random()) for t in range(tasks)])
     parts = [_moved(source, rotation(source.shape, angle)) for angle in angles]
-    return parts, len(source.classes), {"angles": angles}
+    return parts, {"angles": angles}
 
 
 def permuted(source: Source, tasks: int, data_seed: int) -> Tasks:
@@ -41,7 +41,7 @@ def permuted(source: Source, tasks: int, data_seed: int) -> Tasks:
     pixels = int(np.prod(source.shape))
     permutations = np.stack([torch.randperm(pixels, generator=generator).numpy() for _ in range(tasks)])
     parts = [_moved(source, order) for order in permutations]
-    return parts, len(source.classes), {"permutations": permutations}
+    return parts, {"permutations": permutations}
 
 
 def split(
@@ -58,16 +58,16 @@ def split(
             f"stream.class_order lists {len(order)} classes, {tasks} tasks of {width} need {width * tasks}"
         )
     rows = np.array(order[: width * tasks]).reshape(tasks, width)
-    parts = [Task(_only(source.train, own), _only(source.test, own)) for own in rows.tolist()]
+    parts = [Task(_only(source.train, own), _only(source.test, own), tuple(own)) for own in rows.tolist()]
     for index, task in enumerate(parts):
         if not len(task.train) or not len(task.test):
             raise GradcastError(f"task {index} (classes {rows[index].tolist()}) has no training or no test images")
-    return parts, width, {"class_order": rows}
+    return parts, {"class_order": rows}
 
 
 def seeded(
     source: Source, tasks: int, *, classes_per_task: int | None
-) -> tuple[Callable[[int], list[Task]], int, Mapping[str, object]]:
+) -> tuple[Callable[[int], list[Task]], Mapping[str, object]]:
     """The same with a class order of each seed's own: that of ``numpy.random.RandomState(seed)``.
 
     Every class gives as many training images as the smallest has: tasks of all seeds are equally long.
@@ -86,11 +86,12 @@ def seeded(
             Task(
                 _joined(source.train, [places[0][label][:each] for label in own]),
                 _joined(source.test, [places[1][label] for label in own]),
+                tuple(own),
             )
             for own in rows
         ]
 
-    return of_seed, width, {"class_order": f"numpy.random.RandomState(seed).permutation({classes})"}
+    return of_seed, {"class_order": f"numpy.random.RandomState(seed).permutation({classes})"}
 
 
 def class_order(seed: int, classes: int) -> Int[np.ndarray, " classes"]:
@@ -100,7 +101,7 @@ def class_order(seed: int, classes: int) -> Int[np.ndarray, " classes"]:
 
 
 def _moved(source: Source, origin: Int[np.ndarray, " pixels"]) -> Task:
-    return Task(Subset.whole(source.train), Subset.whole(source.test), origin)
+    return Task(Subset.whole(source.train), Subset.whole(source.test), tuple(range(len(source.classes))), origin)
 
 
 def _width(source: Source, tasks: int, classes_per_task: int | None) -> int:

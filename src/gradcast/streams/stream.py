@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 from jaxtyping import Int
@@ -11,6 +12,8 @@ from gradcast.randomness import numpy_generator
 from gradcast.streams.augment import Augmentation
 from gradcast.streams.choose_labels import choose_labelled
 from gradcast.streams.scale import Scale
+
+TASK_CLASSES = "task_classes"  # among what is stored with a run, where tasks differ in size or share classes
 
 
 @dataclass(frozen=True)
@@ -36,10 +39,14 @@ class Subset:
 
 @dataclass(frozen=True)
 class Task:
-    """Images to train and to test on, and where each pixel comes from (None: stays where it is)."""
+    """Images to train and to test on, and where each pixel comes from (None: stays where it is).
+
+    ``classes`` are numbers in the stream's list of classes; the label of an image is the place of its class in them.
+    """
 
     train: Subset
     test: Subset
+    classes: tuple[int, ...]
     origin: Int[np.ndarray, " pixels"] | None = None
 
 
@@ -53,7 +60,6 @@ class Stream:
 
     tasks: Sequence[Task]  # of every seed; of seed 0 where seeds have tasks of their own
     shape: Shape
-    width: int  # classes a task
     facts: Mapping[str, object]
     content: str = ""  # a digest of the images and labels it was made of
     samples: int | None = None
@@ -63,6 +69,28 @@ class Stream:
     steps: tuple[Augmentation, ...] = ()  # augmentations of labelled training images
     own_tasks: Callable[[int], Sequence[Task]] | None = None  # tasks of a seed, where every seed has its own
     classes_in_words: str = ""  # of the source, with their numbers of images
+
+    @classmethod
+    def without_images(
+        cls, shape: Shape, task_classes: Sequence[tuple[int, ...]], scale: Scale | None = None
+    ) -> "Stream":
+        """A stream of this shape that shows nothing: networks are made by the shape and the classes of a stream."""
+        none = Subset(np.empty((0, *shape), dtype=np.uint8), np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+        return cls([Task(none, none, classes) for classes in task_classes], shape, {}, scale=scale or Scale())
+
+    @property
+    def task_classes(self) -> tuple[tuple[int, ...], ...]:
+        """The classes of every task; of seed 0 where seeds have tasks of their own."""
+        return tuple(task.classes for task in self.tasks)
+
+    @property
+    def width(self) -> int:
+        """Classes of the task that has most."""
+        return max(map(len, self.task_classes))
+
+    def chance(self, task: int) -> float:
+        """The accuracy of guessing among the task's classes."""
+        return 1 / len(self.tasks[task].classes)
 
     def task(self, number: int, seed: int) -> Task:
         """A task as this seed sees it."""
@@ -90,7 +118,8 @@ class Stream:
         if self.labels is None:
             return shown
         y = self.task(task, seed).train.y[shown]
-        chosen: np.ndarray = shown[choose_labelled(y, self.labels, seed, task=task, classes=self.width)]
+        classes = len(self.tasks[task].classes)
+        chosen: np.ndarray = shown[choose_labelled(y, self.labels, seed, task=task, classes=classes)]
         return chosen
 
     def unlabelled(self, task: int, seed: int) -> Int[np.ndarray, " rest"]:
@@ -110,11 +139,17 @@ class Stream:
         """What was made of the source, to be stored with a run."""
         numbers = range(len(self.tasks))
         few = {} if self.labels is None else {"unlabelled_images": [self.shown(t) - self.count(t) for t in numbers]}
+        even = len(set(map(len, self.task_classes))) == 1 and len(set(chain(*self.task_classes))) in (
+            self.width,
+            self.width * len(self.tasks),
+        )
+        uneven = {} if even else {TASK_CLASSES: [list(own) for own in self.task_classes]}
         return {
             "shape": list(self.shape),
             "classes_per_task": self.width,
             "labelled_images": [self.count(task) for task in numbers],
             **few,
+            **uneven,
             **({} if self.own_tasks is not None else {"test_images": [len(task.test) for task in self.tasks]}),
             "mean": list(self.scale.mean),
             "std": list(self.scale.std),

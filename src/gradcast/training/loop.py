@@ -215,7 +215,8 @@ class Loop:
     def _evaluate(self, tasks_done: int, observers: Sequence[Observer]) -> None:
         """Tasks that have no weights yet count as guessed."""
         tasks, guessed = self.data.tasks, self.schedule.only_tasks_over or self.trainer.by_task
-        accuracy = torch.full((len(self.seeds), tasks), 1 / self.data.stream.width, dtype=torch.float64)
+        chance = torch.tensor([self.data.stream.chance(task) for task in range(tasks)], dtype=torch.float64)
+        accuracy = chance.repeat(len(self.seeds), 1)
         with shown(self.average, self.trainer.model):
             done = tasks_done if guessed else tasks
             accuracy[:, :done] = self.tests(self.trainer, range(done)).cpu()

@@ -78,7 +78,7 @@ class Plateau:
         with shown(self.average, self.trainer.model):
             train = mean_loss(self.data, self.trainer.loss, [self.data.epoch(task, epoch)], self.batch)
         if epoch == RESET_EPOCH and self.spec.reset != "never":
-            poor = going & (train["accuracy"].cpu() < 1 / self.data.stream.width + self.spec.above_chance)
+            poor = going & (train["accuracy"].cpu() < self.data.stream.chance(task) + self.spec.above_chance)
             if poor.any():
                 self.trainer.restart(poor, self.spec.reset)
                 self.rates.restart(poor, RESET_FACTOR)

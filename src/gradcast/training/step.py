@@ -120,11 +120,11 @@ class Step:
         replay = self.learner.replay()
         mixed, preview = self._mixed(previews)
         x, y = batch.x if mixed is None else mixed.x, batch.y
-        tasks = batch.task if batch.tasks is None else batch.tasks
+        tasks = batch.tasks
         if replay is not None:
             tasks = torch.cat([batch.each_task, replay.tasks], dim=1)
             x, y = torch.cat([x, replay.x], dim=1), torch.cat([y, replay.y], dim=1)
-        made = self.model.forward(x, tasks, featured=self.learner.wants_features)
+        made = self.model.forward(x, batch.task, tasks=tasks, featured=self.learner.wants_features)
         size = batch.y.shape[1]
         z = made.z[:, :size]
         loss, dz = cross_entropy(z, batch.y) if mixed is None else divergence(z, mixed.label)

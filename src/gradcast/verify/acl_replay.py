@@ -160,7 +160,7 @@ class Watch:
 
     def _updating(self, advance: Advance) -> Advance:
         def noted(batch: Batch, unlabelled: Feeds = ()) -> Metrics:
-            self.logits.append(self.learner.model.forward(batch.x, batch.each_task).z[0])
+            self.logits.append(self.learner.model.forward(batch.x, batch.task, tasks=batch.each_task).z[0])
             self.updates.append(dict(advance(batch, unlabelled)))
             return dict(self.updates[-1])
 

@@ -16,7 +16,7 @@ from gradcast.learners.acl.settings import PrivateInput
 from gradcast.networks.acl_network import AclNetwork, Head, HeadPerTask, acl_network, linear_acl_network
 from gradcast.signals.policy import Policy
 from gradcast.streams.draws import Draws
-from gradcast.streams.stream import Stream, Subset, Task
+from gradcast.streams.stream import Stream
 from gradcast.streams.task_data import Portion, TaskData
 from gradcast.verify.trace import Arrays
 
@@ -208,9 +208,8 @@ class RecordedData(TaskData):
 
     def __init__(self, trace: AclTrace) -> None:
         self.trace = trace
-        nothing = Subset(np.zeros((0, *trace.config.input), dtype=np.uint8), *np.zeros((2, 0), dtype=np.int64))
-        tasks = [Task(nothing, nothing)] * trace.config.tasks
-        super().__init__(Stream(tasks, trace.config.input, trace.config.classes, {}), [0], trace.place)
+        classes = [tuple(range(trace.config.classes))] * trace.config.tasks
+        super().__init__(Stream.without_images(trace.config.input, classes), [0], trace.place)
 
     def count(self, task: int) -> int:
         """Training images of the task."""

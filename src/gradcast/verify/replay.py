@@ -149,7 +149,7 @@ def _step(arrays: Arrays, config: TraceConfig, signal: Predicted | None, device:
     network = _network(config, initial)
     for parameter, value in zip(network.parameters(), initial, strict=True):
         parameter.data = value.view(parameter.shape)
-    heads = Heads(config.classes_per_task, config.tasks, masked="masked" in config.network)
+    heads = Heads.even(config.classes_per_task, config.tasks, masked="masked" in config.network)
     model = Replicas([network], heads, device=device, dtype=torch.float64)
     return Step(model, _learner(config), config.lr, () if signal is None else (Attached(signal),))
 

@@ -146,7 +146,7 @@ def test_logits_and_features_come_from_passes_with_other_masks() -> None:
     acl.begin(TaskOf(0))
     passes: list[Tensor] = []
     everything, forward = acl.model.everything, acl.model.forward
-    acl.model.forward = lambda x, task, featured: (passes.append(everything(x).z), forward(x, task))[1]  # type: ignore
+    acl.model.forward = lambda x, task, **how: (passes.append(everything(x).z), forward(x, task))[1]  # type: ignore
     acl.model.everything = lambda x: (lambda made: (passes.append(made.z), made)[1])(everything(x))  # type: ignore
     stepped(acl, batch(0), LR, (0, 0, 0))
     assert len(passes) == 2 * 5 + 1  # and one for the discriminator

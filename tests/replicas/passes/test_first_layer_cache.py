@@ -39,7 +39,7 @@ def test_training_is_the_same_as_with_every_product_computed() -> None:
 def test_outputs_follow_the_weights_in_some_replicas_or_all() -> None:
     model = replicas(2)
     x = torch.randn(2, 3, 4, 6, dtype=torch.float64)
-    model.recall(x, torch.zeros(2, 3, 4, dtype=torch.long), torch.arange(3), which=(3, 0))
+    model.recall(x, torch.zeros(2, 3, 4, dtype=torch.long), torch.arange(3), task=3, which=(3, 0))
     data = batch(model)
     gradient = model.forward(data.x, 0).pull(torch.ones(2, 4, 3, dtype=torch.float64))
     assert gradient.factors is not None
@@ -56,7 +56,7 @@ def test_outputs_follow_the_weights_in_some_replicas_or_all() -> None:
 def test_nothing_is_kept_for_other_memories_weights_or_too_long() -> None:
     model = replicas(1)
     x, y = torch.randn(1, 1, 4, 6, dtype=torch.float64), torch.zeros(1, 1, 4, dtype=torch.long)
-    model.recall(x, y, torch.arange(1), which=(1, 0))
+    model.recall(x, y, torch.arange(1), task=1, which=(1, 0))
     assert model.kept.first((1, 0)) is not None
     assert model.kept.first((2, 0)) is None
     assert model.kept.first((1, 1)) is None
@@ -66,14 +66,14 @@ def test_nothing_is_kept_for_other_memories_weights_or_too_long() -> None:
     model.kept.age = 0
     model.theta += 1.0
     assert model.kept.first((1, 0)) is None
-    model.recall(x, y, torch.arange(1))
+    model.recall(x, y, torch.arange(1), task=1)
     assert model.kept.first(None) is None
 
 
 def test_what_is_out_of_date_stays_so() -> None:
     model = replicas(1)
     data = batch(model)
-    model.recall(data.x.unsqueeze(1), data.y.unsqueeze(1), torch.arange(1), which=(1, 0))
+    model.recall(data.x.unsqueeze(1), data.y.unsqueeze(1), torch.arange(1), task=1, which=(1, 0))
     gradient = model.forward(data.x, 0).pull(torch.ones(1, 4, 3, dtype=torch.float64))
     model.step(gradient.flat, 0.1, gradient.factors, torch.tensor([True]))
     model.step(gradient.flat, 0.1, gradient.factors, torch.tensor([False]))
@@ -84,7 +84,7 @@ def test_what_is_out_of_date_stays_so() -> None:
 def test_a_step_of_unknown_making_forgets() -> None:
     model = replicas(1)
     data: Batch = batch(model)
-    model.recall(data.x.unsqueeze(1), data.y.unsqueeze(1), torch.arange(1), which=(1, 0))
+    model.recall(data.x.unsqueeze(1), data.y.unsqueeze(1), torch.arange(1), task=1, which=(1, 0))
     model.step(torch.ones_like(model.theta), 0.1)
     assert model.kept.first((1, 0)) is None
     assert model.kept.held is None
@@ -94,7 +94,7 @@ def test_what_is_held_goes_over_to_the_same_weights_elsewhere() -> None:
     model, other = replicas(1), replicas(1)
     data = batch(model)
     for _ in range(3):
-        model.recall(data.x.unsqueeze(1), data.y.unsqueeze(1), torch.arange(1), which=(1, 0))
+        model.recall(data.x.unsqueeze(1), data.y.unsqueeze(1), torch.arange(1), task=1, which=(1, 0))
         gradient = model.forward(data.x, 0).pull(torch.ones(1, 4, 3, dtype=torch.float64))
         model.step(gradient.flat, 0.1, gradient.factors, torch.tensor([False]))
     assert model.kept.held is not None

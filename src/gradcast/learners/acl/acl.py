@@ -131,7 +131,7 @@ class Acl:
         """All three losses as they are weighed, and each by itself; with the model's weights or others."""
         outputs = self.model.everything(batch.x, statistics="frozen", theta=theta).z
         tasks = batch.each_task
-        z = self.model.heads.columns_at(outputs, tasks)
+        z = self.model.heads.own(outputs, tasks)
         _, told = self.adversary.losses(self.model, outputs, tasks, parts)
         weighed = self.settings.adversarial * told["adversarial"] + self.settings.orthogonal * told["orthogonality"]
         hits, entropy = (z.argmax(-1) == batch.y).sum(-1), cross_entropy(z, batch.y)[0]
@@ -196,7 +196,7 @@ def replicas(network: Callable[[], AclNetwork], seeds: Sequence[int], place: Pla
     """Stacked networks; what they say is logits, shared features, private features."""
     modules = made(network, seeds, "acl", purpose)
     tasks = modules[0].tasks
-    heads = Heads(modules[0].classes, tasks, masked=tasks > 1, extra=2 * modules[0].latent)
+    heads = Heads.even(modules[0].classes, tasks, masked=tasks > 1, extra=2 * modules[0].latent)
     named = "" if purpose == "model" else purpose
     return Replicas(
         modules, heads, device=place.device, dtype=place.dtype, inner=place.inner, seeds=seeds, purpose=named

@@ -40,7 +40,7 @@ def _network(table: AclSpec, model: ModelTable, shape: Shape, width: int, tasks:
 
 def _heads(table: AclSpec, model: ModelTable, width: int, tasks: int) -> Heads:
     assert isinstance(model, AlexNetSpec | SlimResNetSpec)
-    return Heads(width, extra=2 * model.latent)
+    return Heads.even(width, tasks, extra=2 * model.latent)
 
 
 def _trainer(table: AclSpec, plan: Plan) -> Acl:
