@@ -19,7 +19,7 @@ Metrics = dict[str, Tensor]  # one number a replica, detached; only the store tu
 
 @dataclass(frozen=True)
 class Batch:
-    """Labelled images of one task, for every replica; ``y`` counts classes inside the task."""
+    """Labelled images of one task, for every replica; ``y`` are places among the logits that their loss sees."""
 
     x: Float[Tensor, "r b *shape"]
     y: Int[Tensor, "r b"]

@@ -22,7 +22,7 @@ HEADS = Heads.even(3, tasks=4, masked=True)
 
 
 def agem(tasks: int = 4, size: int = 6, count: int = 8, seeds: tuple[int, ...] = (0, 1)) -> Agem:
-    return Agem(ClassMemory(tasks, size, classes=3, seeds=seeds), count)
+    return Agem(ClassMemory(Heads.even(3, tasks), size, seeds=seeds), count)
 
 
 def mean_gradient(module: nn.Module, x: Tensor, y: Tensor, tasks: Tensor) -> Tensor:

@@ -1,11 +1,12 @@
 from dataclasses import replace
 
+import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
 from gradcast.learners.er import ENTRY, Er, ErSpec
 from gradcast.memories.reservoir import Reservoir
-from gradcast.replicas.heads import Heads
+from gradcast.replicas.heads import Heads, HeadsKind
 from gradcast.training.step import Step
 from gradcast.training.trainer import StepTrainer, Turn
 from tests.helpers import batch, replicas
@@ -33,6 +34,27 @@ def test_a_step_descends_the_mean_loss_of_batch_and_replay() -> None:
         expected = before[replica] - 0.1 * torch.cat([gradient.flatten() for gradient in gradients])
         torch.testing.assert_close(model.theta[replica], expected)
         torch.testing.assert_close(metrics["loss"][replica], losses[0].mean())
+
+
+@pytest.mark.parametrize(("kind", "columns"), [("seen", 4), ("all", 6)])
+def test_classes_of_past_and_present_tasks_compete_in_batch_and_replay(kind: HeadsKind, columns: int) -> None:
+    heads = Heads.of([(0, 1), (2, 3), (4, 5)], kind)
+    model, learner = replicas(2, sizes=(6, 5, 6), heads=heads), Er(Reservoir(20, [0, 1]), count=3)
+    step, first, second = Step(model, learner, 0.1), batch(model, task=0, seed=1), batch(model, task=1, seed=2)
+    step(replace(first, y=first.y % 2))
+    before, modules = model.theta.clone(), [own_module(model, r) for r in range(2)]
+    data = replace(second, y=second.y % 2 + 2)
+    metrics = step(data)
+    drawn = learner.replay()
+    assert drawn is not None
+    for replica, module in enumerate(modules):
+        outputs = module(torch.cat([data.x[replica], drawn.x[replica]]))[:, :columns]
+        loss = cross_entropy(outputs, torch.cat([data.y[replica], drawn.y[replica]]))
+        assert set(drawn.y[replica].tolist()) <= {0, 1}
+        gradients = torch.autograd.grad(loss, list(module.parameters()), retain_graph=True)
+        expected = before[replica] - 0.1 * torch.cat([gradient.flatten() for gradient in gradients])
+        torch.testing.assert_close(model.theta[replica], expected)
+        torch.testing.assert_close(metrics["loss"][replica], cross_entropy(outputs[:4], data.y[replica]))
 
 
 def test_the_first_step_has_nothing_to_replay_and_the_second_not_itself() -> None:

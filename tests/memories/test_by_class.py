@@ -1,11 +1,13 @@
 import json
 from collections import defaultdict
 
+import pytest
 import torch
 from torch import Tensor
 
 from gradcast.core import Batch
 from gradcast.memories.by_class import ClassMemory
+from gradcast.replicas.heads import Heads, HeadsKind
 from gradcast.runs.checkpoint.state import pack, restore
 from tests.helpers import CPU
 
@@ -37,7 +39,7 @@ def everything(memory: ClassMemory, replica: int, task: int) -> list[tuple[int, 
 
 def test_places_are_shared_as_equally_as_can_be() -> None:
     def rings(size: int, classes: int) -> list[int]:
-        return ClassMemory(2, size, classes=classes, seeds=[0]).rings
+        return ClassMemory(Heads.even(classes, 2), size, seeds=[0]).rings[1]
 
     assert rings(65, 5) == [13] * 5
     assert rings(65, 10) == [7] * 5 + [6] * 5
@@ -45,7 +47,7 @@ def test_places_are_shared_as_equally_as_can_be() -> None:
 
 
 def test_all_of_a_task_that_is_over_and_twice_where_a_class_had_too_few() -> None:
-    memory = ClassMemory(2, 4, classes=2, seeds=[0, 1])
+    memory = ClassMemory(Heads.even(2, 2), 4, seeds=[0, 1])
     memory.write(labelled([[0, 0, 0, 1], [1, 0, 1, 0]]))
     memory.write(labelled([[0, 1, 0, 1]] * 2, task=1, first=10))
     found = memory.all_of(0)
@@ -59,7 +61,7 @@ def test_all_of_a_task_that_is_over_and_twice_where_a_class_had_too_few() -> Non
 
 def test_the_last_images_of_every_class_are_kept_as_they_come() -> None:
     """Against lists: also where a batch brings more of a class than there is room for."""
-    memory = ClassMemory(3, 8, classes=3, seeds=[0, 1])  # rings of 3, 3 and 2
+    memory = ClassMemory(Heads.even(3, 3), 8, seeds=[0, 1])  # rings of 3, 3 and 2
     lists: defaultdict[tuple[int, int, int], list[int]] = defaultdict(list)
     for batch in stream(2, 3, 4, size=9):
         memory.write(batch)
@@ -67,7 +69,7 @@ def test_the_last_images_of_every_class_are_kept_as_they_come() -> None:
             for image, label in zip(batch.x[replica].flatten().tolist(), batch.y[replica].tolist(), strict=True):
                 own = lists[replica, batch.task, label]
                 own.append(int(image))
-                del own[: -memory.rings[label]]
+                del own[: -memory.rings[batch.task][label]]
         for replica in range(2):
             expected = sorted(
                 (image, label, task)
@@ -79,7 +81,7 @@ def test_the_last_images_of_every_class_are_kept_as_they_come() -> None:
 
 
 def test_nothing_is_drawn_in_the_first_task_and_only_earlier_tasks_later() -> None:
-    memory, seen = ClassMemory(3, 6, classes=3, seeds=[0, 1]), []
+    memory, seen = ClassMemory(Heads.even(3, 3), 6, seeds=[0, 1]), []
     for batch in stream(2, 3, 5):
         drawn = memory.draw(batch.task, 8)
         seen.append((drawn is None, 0 if drawn is None else drawn.y.shape[1]))
@@ -91,7 +93,7 @@ def test_nothing_is_drawn_in_the_first_task_and_only_earlier_tasks_later() -> No
 
 
 def test_draws_are_different_images_and_all_come_in_time() -> None:
-    memory, times = ClassMemory(3, 6, classes=3, seeds=[0]), torch.zeros(2 * 35, dtype=torch.long)
+    memory, times = ClassMemory(Heads.even(3, 3), 6, seeds=[0]), torch.zeros(2 * 35, dtype=torch.long)
     for batch in stream(1, 2, 5):
         memory.write(batch)
     for _ in range(600):
@@ -106,7 +108,7 @@ def test_draws_are_different_images_and_all_come_in_time() -> None:
 
 
 def test_replicas_with_fewer_images_repeat_theirs_as_rarely_as_can_be() -> None:
-    memory = ClassMemory(2, 6, classes=3, seeds=[0, 1])
+    memory = ClassMemory(Heads.even(3, 2), 6, seeds=[0, 1])
     memory.write(labelled([[0, 0, 1, 1, 2, 2], [0, 0, 0, 0, 1, 1]]))
     drawn = memory.draw(1, 100)
     assert drawn is not None
@@ -116,7 +118,7 @@ def test_replicas_with_fewer_images_repeat_theirs_as_rarely_as_can_be() -> None:
 
 def test_a_replica_does_not_depend_on_its_neighbours() -> None:
     def run(seeds: list[int], batches: list[Batch]) -> list[Tensor]:
-        memory, found = ClassMemory(3, 8, classes=3, seeds=seeds), []
+        memory, found = ClassMemory(Heads.even(3, 3), 8, seeds=seeds), []
         for batch in batches:
             drawn = memory.draw(batch.task, 5)
             found += [] if drawn is None else [drawn.x[-1].clone()]
@@ -130,7 +132,7 @@ def test_a_replica_does_not_depend_on_its_neighbours() -> None:
 
 def test_a_memory_that_was_stored_goes_on_as_the_original() -> None:
     batches = stream(2, 3, 3)
-    memory, other = (ClassMemory(3, 8, classes=3, seeds=[0, 1]) for _ in range(2))
+    memory, other = (ClassMemory(Heads.even(3, 3), 8, seeds=[0, 1]) for _ in range(2))
     for batch in batches[:5]:
         memory.draw(batch.task, 5)
         memory.write(batch)
@@ -145,3 +147,17 @@ def test_a_memory_that_was_stored_goes_on_as_the_original() -> None:
         assert torch.equal(mine.tasks, yours.tasks)
         memory.write(batch)
         other.write(batch)
+
+
+@pytest.mark.parametrize("kind", ["masked", "seen"])
+def test_tasks_of_different_numbers_of_classes_share_the_places_each_in_their_way(kind: HeadsKind) -> None:
+    heads = Heads.of([(4, 7, 9), (9, 2)], kind)
+    memory, tasks = ClassMemory(heads, 6, seeds=[0]), ([0, 1, 2] * 3, [1, 0] * 5)
+    for task, places in enumerate(tasks):
+        y = torch.tensor([places])
+        x = torch.arange(len(places), dtype=torch.float64).view(1, -1, 1)
+        memory.write(Batch(x, heads.labels(y, task), task))
+    assert sorted(memory.all_of(0).x.flatten().tolist()) == [3, 4, 5, 6, 7, 8]
+    second = memory.all_of(1)
+    assert sorted(second.x.flatten().tolist()) == [4, 5, 6, 7, 8, 9]
+    assert sorted(heads.places(second.y, 1).flatten().tolist()) == [0, 0, 0, 1, 1, 1]

@@ -1,7 +1,7 @@
 import pytest
 
 from gradcast.results.sample import Sample, chance
-from tests.trained_runs import finished, small
+from tests.trained_runs import finished
 
 
 def test_seeds_far_below_the_median_have_collapsed() -> None:
@@ -24,12 +24,9 @@ def test_a_row_within_a_point_of_chance_has_learned_nothing(acc: list[float], lo
 
 
 def test_chance_is_one_of_the_classes_that_a_task_chooses_among() -> None:
-    rotated, split = small().rows[0].setting, small("stream.scenario=split").rows[0].setting
-    shared = small("stream.scenario=split", "model.heads=shared").rows[0].setting
-    facts = {"classes_per_task": 2}
-    assert [chance(own, facts) for own in (rotated, split)] == [50.0, 50.0]
-    assert chance(shared, facts) == pytest.approx(100 / 6)  # three tasks
-    assert chance(rotated, {}) is None
+    assert chance({"classes_per_task": 2}) == 50.0
+    assert chance({"classes_per_task": 4, "task_classes": [[3, 5, 8, 9], [1, 2]]}) == 37.5
+    assert chance({}) is None
     assert finished()[1][0].chance == 10.0
 
 

@@ -21,6 +21,8 @@ from gradcast.signals.registry import SIGNALS
 from gradcast.specs.compatibility import contradiction
 from gradcast.specs.fit import check
 from gradcast.specs.spec import Setting
+from gradcast.streams.stream import Stream
+from tests.streams.uneven import uneven_stream
 
 CHOSEN: dict[object, Outputs] = {}
 OTHERS = ("python",)  # tested by themselves
@@ -40,7 +42,15 @@ def prepared() -> PreparedRun:
     return PreparedRun(place, Shelf(Path("no data"), Cache(Path("no cache")), untracked))
 
 
-def setting(learner: str, signal: str, schedule: str, labels: int | str) -> Setting:
+class UnevenRun(PreparedRun):
+    """Tasks of different numbers of classes, some of which return."""
+
+    def stream(self, setting: Setting) -> Stream:
+        labels = setting.stream.labels
+        return uneven_stream(samples=60, labels=None if labels == "all" else labels)
+
+
+def setting(learner: str, signal: str, schedule: str, labels: int | str, heads: str = "auto") -> Setting:
     own = LEARNERS[learner]
     big = "own-network" in own.traits
     fields = own.table.model_fields
@@ -57,7 +67,7 @@ def setting(learner: str, signal: str, schedule: str, labels: int | str) -> Sett
                 "batch": 4,
                 "size": 12 if big else "own",
             },
-            "model": SMALL if big else MLP,
+            "model": SMALL if big else MLP | {"heads": heads},
             "learner": {"name": learner} | {key: value for key, value in MEMORIES.items() if key in fields},
             "signal": {"name": signal},
             "policy": {"p": 1.0, "batch": 4},
@@ -87,22 +97,45 @@ def _known_passes(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("schedule", "labels"), list(product(SCHEDULES, ("all", 8))))
 @pytest.mark.parametrize("learner", sorted(names(LEARNERS)))
 def test_what_is_not_refused_trains(learner: str, schedule: str, labels: int | str) -> None:
+    trained = trains_with_signals(prepared(), learner, schedule, labels)
+    assert trained >= (6 if "own-network" in LEARNERS[learner].traits else 11)
+
+
+@pytest.mark.parametrize(
+    ("learner", "schedule", "labels", "heads"),
+    [
+        *((name, "constant", 8, "seen") for name in ("gem", "dcl", "a-gem", "der", "ewc")),
+        ("joint", "plateau", "all", "all"),
+    ],
+)
+def test_classes_of_several_tasks_compete(learner: str, schedule: str, labels: int | str, heads: str) -> None:
+    assert trains_with_signals(prepared(), learner, schedule, labels, heads) >= 11
+
+
+@pytest.mark.parametrize(("learner", "heads"), [("a-gem", "auto"), ("joint", "auto"), ("gem", "seen")])
+def test_tasks_of_different_numbers_of_classes_train(learner: str, heads: str) -> None:
+    run = UnevenRun(prepared().place, prepared().shelf)
+    assert trains_with_signals(run, learner, "constant", 8, heads) >= 11
+
+
+def trains_with_signals(run: PreparedRun, learner: str, schedule: str, labels: int | str, heads: str = "auto") -> int:
+    """With how many signals the learner trained."""
     trained = 0
     for signal in sorted(names(SIGNALS)):
-        own = setting(learner, signal, schedule, labels)
+        own = setting(learner, signal, schedule, labels, heads)
         if contradiction(own) is not None:
             continue
         try:
-            check(own, prepared().stream(own))
+            check(own, run.stream(own))
         except GradcastError as error:
             if "linear layer" not in str(error):  # a network without features of its own
                 raise
             continue
-        loop = prepared().loop(own, [0, 1])
+        loop = run.loop(own, [0, 1])
         before = loop.trainer.model.theta.clone()
         loop.run([])
         after = loop.trainer.model.theta
         assert torch.isfinite(after).all(), signal
         assert not torch.equal(before, after), signal
         trained += 1
-    assert trained >= (6 if "own-network" in LEARNERS[learner].traits else 11)
+    return trained

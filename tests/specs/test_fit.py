@@ -11,6 +11,7 @@ from gradcast.specs.spec import Setting
 from gradcast.specs.text import load
 from gradcast.streams.stream import Stream
 from tests.specs.test_build import SHELF
+from tests.streams.uneven import uneven_stream
 
 
 def setting(*changes: str) -> Setting:
@@ -127,3 +128,25 @@ def test_adversarial_learners_have_no_features_for_signals() -> None:
     check(*scheduled())
     with pytest.raises(GradcastError, match="AclNetwork does not end in a linear layer"):
         check(*scheduled("signal.name=contrastive", "policy.batch=32"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (
+            ["stream.scenario=split", "stream.tasks=2", "model.heads=shared"],
+            "set model.heads to masked .* seen .* or all",
+        ),
+        (["model.heads=seen"], "model.heads = 'seen' is for tasks of different classes"),
+    ],
+)
+def test_heads_that_do_not_fit_the_classes(changes: list[str], sentence: str) -> None:
+    found = setting(*changes)
+    with pytest.raises(GradcastError, match=sentence):
+        check(found, stream(found))
+
+
+def test_learners_with_heads_of_their_own_need_tasks_of_one_size() -> None:
+    found = load("digits", ["learner.name=hat", "model.name=alexnet-like", "stream.size=12"]).rows[0].setting
+    with pytest.raises(GradcastError, match=r"'hat' makes heads of one size.*choose another learner"):
+        check(found, uneven_stream())

@@ -114,7 +114,7 @@ def test_replayed_images_join_the_mean_and_what_opposes_earlier_tasks_is_taken_f
         heads = Heads.even(CLASSES, 2, masked=True)
         model = replicas(1, sizes=(SIDE * SIDE, 7, 2 * CLASSES), heads=heads)
         own, rates = task_data((3,)), torch.tensor([0.05], dtype=torch.float64)
-        er, agem = Er(Reservoir(100, [3]), 5), Agem(ClassMemory(2, 12, classes=CLASSES, seeds=[3]), 8)
+        er, agem = Er(Reservoir(100, [3]), 5), Agem(ClassMemory(Heads.even(CLASSES, 2), 12, seeds=[3]), 8)
         inner = er if kind == "er" else agem
         learner = StepTrainer(Step(model, inner, 0.0, sgd=Sgd(momentum=0.9)))
         learner.begin(TaskOf(0))

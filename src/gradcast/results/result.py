@@ -140,7 +140,7 @@ def _read(directory: RunDirectory, spec: Spec, row: Row, *, steps: bool, lenient
         paired=None,
         tests=None if short is None else when_tested(short),
         diverged=diverged,
-        chance=chance(row.setting, directory.known_draws(row.name)),
+        chance=chance(directory.known_draws(row.name)),
         ratio=stored_ratio(directory, row.name) if ratio is None else ratio.mean,
         undone=_undone(directory, row.name, lenient=lenient),
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from gradcast.errors import GradcastError
-from gradcast.specs.spec import Setting
+from gradcast.streams.stream import TASK_CLASSES
 
 COLLAPSE = 4.0  # points below the row's median: such a seed is counted and named
 LEARNED = 1.0  # points above chance: a row below that has learned nothing
@@ -67,10 +67,9 @@ class Sample:
         return [seed for seed in other.seeds if seed in self.seeds]
 
 
-def chance(setting: Setting, facts: Mapping[str, object]) -> float | None:
+def chance(facts: Mapping[str, object]) -> float | None:
     """ACC of a guess, in per cent, by what was drawn to make a stream; None where that does not say."""
-    classes = facts.get("classes_per_task")
-    if not isinstance(classes, int) or classes < 1:
-        return None
-    shared = setting.stream.scenario == "split" and not setting.masked
-    return 100 / (classes * setting.stream.tasks if shared else classes)
+    listed, classes = facts.get(TASK_CLASSES), facts.get("classes_per_task")
+    counts = [len(own) for own in listed] if isinstance(listed, list) else [classes]
+    known = [count for count in counts if isinstance(count, int) and count > 0]
+    return sum(100 / count for count in known) / len(known) if known else None

@@ -39,7 +39,7 @@ def _warn_of_single_classes(spec: Spec, shared: PreparedRun) -> None:
         if setting.masked and shared.stream(setting).width == 1:
             warn(
                 "every task has a single class and is known at the test: any network is right in 100 % and the "
-                "accuracies say nothing; raise stream.classes_per_task, or set model.heads=shared"
+                "accuracies say nothing; raise stream.classes_per_task, or look at the accuracy without the task"
             )
             return
 

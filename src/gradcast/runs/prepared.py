@@ -89,7 +89,9 @@ class PreparedRun:
 
     def data(self, setting: Setting, seeds: Sequence[int], stream: Stream | None = None) -> TaskData:
         """The tasks of a row as these seeds see them; ``stream`` where it is another than that of the images."""
-        return TaskData(stream or self.stream(setting), seeds, self.place, validation=build.validation(setting))
+        stream = stream or self.stream(setting)
+        heads, validation = build.heads(setting, stream), build.validation(setting)
+        return TaskData(stream, seeds, self.place, validation=validation, heads=heads)
 
     def seen(self, setting: Setting, made: Sequence[HeadStart] = ()) -> Stream:
         """The stream of a row behind the frozen stages of its network, where it has any; made once.

@@ -147,7 +147,7 @@ def loop(
     trainer = _trainer(setting, data, skips=skips, prepare=prepare)
     steps = setting.evaluation.average
     average = Average(trainer.model, steps) if steps > 1 else None
-    feeds = _feeds(setting, pools, data.seeds)
+    feeds = _feeds(setting, pools, data)
     draws = Draws(feeds, setting.policy, data.seeds, by_epoch=setting.plateau is not None) if feeds else None
     return Loop(data, trainer, _schedule(setting, data, trainer, average), tests, draws, average)
 
@@ -268,11 +268,11 @@ def _viewed(setting: Setting) -> list[tuple[int, Views]]:
     return [(setting.pool_of(signal.pool), views(signal)) for signal in setting.signals]
 
 
-def _feeds(setting: Setting, pools: Pools, seeds: Sequence[int]) -> list[Feed]:
+def _feeds(setting: Setting, pools: Pools, data: TaskData) -> list[Feed]:
     if not pools:
         return []
     return [
-        Feed(pools[key[0]], seeds, setting.policy.batch, own, number=number)
+        Feed(pools[key[0]], data.seeds, setting.policy.batch, own, number=number, heads=data.heads)
         for number, (key, own) in enumerate(feeds_wanted(_viewed(setting)).items())
     ]
 
@@ -317,4 +317,4 @@ def heads(setting: Setting, stream: Stream) -> Heads:
     entry, tasks = _entry(setting), len(stream.tasks)
     if entry.heads is not None:
         return entry.heads(setting.learner, setting.model, stream.width, tasks)
-    return Heads.of(stream.task_classes, "masked" if setting.masked else "shared")
+    return Heads.of(stream.task_classes, setting.heads_kind(same_classes=stream.same_classes))

@@ -152,7 +152,10 @@ def _seen(setting: Setting) -> str | None:
     asks = any(isinstance(signal, PseudoLabelsSpec) and signal.outputs == "seen" for signal in setting.signals)
     if not asks or (setting.masked and not _learner_has(setting, "one-head")):
         return None
-    return "signal.outputs = 'seen' chooses among the heads of all tasks: set model.heads=masked, or leave it out"
+    return (
+        "signal.outputs = 'seen' chooses among all classes so far where a task's loss is over its own classes: set "
+        "model.heads=masked, or leave it out"
+    )
 
 
 def _contrast(setting: Setting) -> str | None:

@@ -27,15 +27,11 @@ def check(setting: Setting, stream: Stream, seeds: Sequence[int] = (0,)) -> None
         raise GradcastError(problem)
     for task, seed in product(range(len(stream.tasks)), seeds) if stream.labels is not None else ():
         stream.labelled(task, seed)  # too few images of a class show here
+    _check_heads(setting, stream)
     made = build.network(setting, stream)
     if any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in made.modules()):
         _check_batches(setting, stream)
     _check_memory(setting, stream)
-    if "own-network" in LEARNERS[setting.learner.name].traits and len(set(map(len, stream.task_classes))) > 1:
-        raise GradcastError(
-            f"the learner {setting.learner.name!r} makes heads of one size and these tasks have different numbers of "
-            "classes; choose another learner"
-        )
     for signal in [*setting.signals, *(setting.head_start.signal if setting.head_start.steps else ())]:
         traits = SIGNALS[signal.name].traits
         turning = "square" in traits or "rotate" in getattr(signal, "augment", ())
@@ -48,6 +44,26 @@ def check(setting: Setting, stream: Stream, seeds: Sequence[int] = (0,)) -> None
             outputs = build.heads(setting, stream).outputs
             seen = build.seen_shape(setting, stream)
             Featured(made, outputs).check(torch.rand(2, *seen, generator=torch.Generator().manual_seed(0)))
+
+
+def _check_heads(setting: Setting, stream: Stream) -> None:
+    """Columns of the output layer stand for the classes of the tasks."""
+    choice, learner = setting.model.heads, setting.learner.name
+    if choice == "shared" and not stream.same_classes:
+        raise GradcastError(
+            "model.heads = 'shared' would make one column stand for a class of every task, and the tasks have "
+            "different classes: set model.heads to masked (the loss is over the task's own classes), seen (all so far) "
+            "or all"
+        )
+    if choice in ("seen", "all") and stream.same_classes:
+        raise GradcastError(
+            f"model.heads = {choice!r} is for tasks of different classes, and these have all the same: leave it out"
+        )
+    if "own-network" in LEARNERS[learner].traits and len(set(map(len, stream.task_classes))) > 1:
+        raise GradcastError(
+            f"the learner {learner!r} makes heads of one size and these tasks have different numbers of classes; "
+            "choose another learner"
+        )
 
 
 def _check_memory(setting: Setting, stream: Stream) -> None:

@@ -15,6 +15,7 @@ from gradcast.head_start.head_start_table import HeadStartSpec
 from gradcast.learners.gem import GemSpec
 from gradcast.learners.registry import LEARNERS, LearnerSpec
 from gradcast.networks.registry import NETWORKS, MlpSpec, ModelSpec
+from gradcast.replicas.heads import HeadsKind
 from gradcast.signals.policy import Policy
 from gradcast.signals.registry import SIGNALS, NoSignalSpec, SignalSpec
 from gradcast.specs.table import EpochCount, Natural, Pixels, Place, Positive, Share, Table, TaskCount, Words, nearest
@@ -123,9 +124,15 @@ class Setting(Table):
 
     @property
     def masked(self) -> bool:
-        """Whether every task has columns of its own in the output layer."""
+        """Whether every task has columns of its own in the output layer, as far as the specification tells."""
+        return self.heads_kind(same_classes=self.stream.scenario != "split") == "masked"
+
+    def heads_kind(self, *, same_classes: bool) -> HeadsKind:
+        """Which columns of the output layer a loss is taken over, where all tasks have the same classes or not."""
         choice = self.model.heads
-        return choice == "masked" or (choice == "auto" and self.stream.scenario == "split")
+        if choice != "auto":
+            return choice
+        return "shared" if same_classes and self.stream.scenario != "split" else "masked"
 
     @property
     def one_task(self) -> StepsSpec | None:

@@ -12,6 +12,7 @@ from torch import Tensor
 from gradcast.core import Unlabelled
 from gradcast.devices import to_device
 from gradcast.randomness import numpy_generator, torch_generator
+from gradcast.replicas.heads import Heads
 from gradcast.signals.policy import Policy
 from gradcast.streams.augment import Augmentation
 from gradcast.streams.choose_labels import of_task
@@ -32,15 +33,22 @@ class Feed:
     """Batches of one pool for the signals that want the same views of its images.
 
     Each replica has its own walk through the pool; every batch is full, so that replicas stay together. ``number``
-    tells feeds of one row apart.
+    tells feeds of one row apart. What images show, where it is known, is a label as a loss of these ``heads`` asks for.
     """
 
     checkpointed: ClassVar[tuple[str, ...]] = ("walks", "generators", "last")
 
     def __init__(
-        self, pool: Pool | OwnImages, seeds: Sequence[int], size: int, views: Views | None = None, *, number: int = 0
+        self,
+        pool: Pool | OwnImages,
+        seeds: Sequence[int],
+        size: int,
+        views: Views | None = None,
+        *,
+        number: int = 0,
+        heads: Heads | None = None,
     ) -> None:
-        self.pool, self.seeds, self.size, self.views = pool, list(seeds), size, views or Views()
+        self.pool, self.seeds, self.size, self.views, self.heads = pool, list(seeds), size, views or Views(), heads
         self.names: tuple[str, ...] = (f"feed {number}",) if number else ()
         self.last = np.zeros((len(seeds), size), dtype=np.int64)
         self._begin(0, ())
@@ -67,6 +75,8 @@ class Feed:
             for _ in range(self.views.count)
         ]
         images, truth = torch.cat([x for x, _ in made], dim=1) if len(made) > 1 else made[0][0], made[0][1]
+        if truth is not None and self.heads is not None:
+            truth = self.heads.labels(truth, task)
         return Unlabelled(
             self._spread(images, drawing),
             to_device(used, self.pool.device),

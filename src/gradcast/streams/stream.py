@@ -84,6 +84,11 @@ class Stream:
         return tuple(task.classes for task in self.tasks)
 
     @property
+    def same_classes(self) -> bool:
+        """Whether all tasks have the same classes."""
+        return len(set(self.task_classes)) == 1
+
+    @property
     def width(self) -> int:
         """Classes of the task that has most."""
         return max(map(len, self.task_classes))

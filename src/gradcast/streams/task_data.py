@@ -13,6 +13,7 @@ from gradcast.data.images import move_pixels
 from gradcast.devices import Place, to_device
 from gradcast.errors import GradcastError
 from gradcast.randomness import numpy_generator
+from gradcast.replicas.heads import Heads
 from gradcast.streams.augment import augment
 from gradcast.streams.stream import Stream, Subset
 
@@ -21,7 +22,7 @@ NO_IMAGE = -1  # the label of a place without an image, where a replica has fewe
 
 @dataclass(frozen=True)
 class Portion:
-    """Images of one task for every replica: where they lie in ``x``, and their labels inside the task."""
+    """Images of one task for every replica: where they lie in ``x``, and their labels."""
 
     x: UInt8[Tensor, "n c h w"] | Float[Tensor, "n *seen"]
     index: Int[Tensor, "r m"]
@@ -40,6 +41,12 @@ class Portion:
         tasks = None if self.tasks is None else self.tasks.gather(1, moved)
         return replace(self, index=self.index.gather(1, moved), y=self.y.gather(1, moved), tasks=tasks)
 
+    def within(self, task: int) -> "Portion":
+        """The same images in a step of another task."""
+        if task == self.task:
+            return self
+        return replace(self, task=task, tasks=torch.full_like(self.y, self.task))
+
     def cut(self, start: int, end: int) -> "Portion":
         """Images from one place to another."""
         tasks = None if self.tasks is None else self.tasks[:, start:end]
@@ -47,10 +54,23 @@ class Portion:
 
 
 class TaskData:
-    """Every task of a stream for these seeds; ``validation`` is the share of labelled images that is set aside."""
+    """Every task of a stream for these seeds; ``validation`` is the share of labelled images that is set aside.
 
-    def __init__(self, stream: Stream, seeds: Sequence[int], place: Place, *, validation: float = 0.0) -> None:
+    Labels of images to train on are what a loss of these ``heads`` asks for (None: places among a task's classes).
+    Labels of test images are places among a task's classes.
+    """
+
+    def __init__(
+        self,
+        stream: Stream,
+        seeds: Sequence[int],
+        place: Place,
+        *,
+        validation: float = 0.0,
+        heads: Heads | None = None,
+    ) -> None:
         self.stream, self.seeds, self.place, self.validation_share = stream, list(seeds), place, validation
+        self.heads = heads
         self.tasks = len(stream.tasks)
         for task in range(self.tasks) if validation else ():
             self._check(task)
@@ -150,6 +170,8 @@ class TaskData:
             subsets.append(self.stream.task(task, seed).train)
             chosen.append(own)
         whole = self._portion(task, subsets, chosen)
+        if self.heads is not None:
+            whole = replace(whole, y=self.heads.labels(whole.y, task))
         return whole.cut(held, whole.y.shape[1]), whole.cut(0, held)
 
     def _portion(self, task: int, subsets: Sequence[Subset], chosen: Sequence[np.ndarray]) -> Portion:

@@ -83,7 +83,7 @@ class Plateau:
                 self.trainer.restart(poor, self.spec.reset)
                 self.rates.restart(poor, RESET_FACTOR)
                 self._restart_average(poor)
-        judged = [self.data.validation(each) for each in self.trainer.judged_by(task)]
+        judged = [self.data.validation(each).within(task) for each in self.trainer.judged_by(task)]
         with shown(self.average, self.trainer.model):
             validation = mean_loss(self.data, self.trainer.loss, judged, self.spec.validation_batch)
             seen = self.rates.observe(validation["loss"])

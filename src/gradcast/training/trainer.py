@@ -187,7 +187,7 @@ class StepTrainer:
     @torch.no_grad()
     def loss(self, batch: Batch, parts: int = 1) -> Metrics:
         """Cross entropy with the learner's own terms, and right answers, in evaluation mode."""
-        z = self.evaluated.forward(batch.x, batch.task, statistics="frozen").z
+        z = self.evaluated.forward(batch.x, batch.task, tasks=batch.tasks, statistics="frozen").z
         loss, penalty = cross_entropy(z, batch.y)[0], self.update.learner.penalty(self.model)
         hits = (z.argmax(-1) == batch.y).sum(-1)
         return {"loss": loss if penalty is None else loss + penalty, "hits": hits}

@@ -13,6 +13,7 @@ from gradcast.learners.acl.settings import AclSettings
 from gradcast.memories.by_class import ClassMemory
 from gradcast.networks.acl_network import AclNetwork, Head, Private
 from gradcast.randomness import seeded
+from gradcast.replicas.heads import Heads
 from gradcast.replicas.replicas import Replicas
 from gradcast.signals.policy import Policy
 from gradcast.signals.predicted import Predicted
@@ -42,7 +43,7 @@ def learner(
     memory: int = 0,
 ) -> Acl:
     """In float64; ``memory`` for three tasks."""
-    kept = ClassMemory(3, memory, classes=CLASSES, seeds=seeds) if memory else None
+    kept = ClassMemory(Heads.even(CLASSES, 3), memory, seeds=seeds) if memory else None
     place = Place(CPU, torch.float64)
     return Acl(lambda: network(dropout), seeds, settings, signal, policy, place=place, memory=kept)
 

@@ -56,7 +56,7 @@ def _trainer(table: AclSpec, plan: Plan) -> Acl:
     if isinstance(plan.schedule, PlateauSpec):
         judging = plan.schedule.rates(len(plan.seeds), table.discriminator_lr)
     if table.memory > 0:
-        memory = ClassMemory(plan.data.tasks, table.memory, classes=plan.heads.width, seeds=plan.seeds)
+        memory = ClassMemory(plan.heads, table.memory, seeds=plan.seeds)
     made = Acl(network, plan.seeds, table, signals, plan.policy, place=plan.place, judging=judging, memory=memory)
     made.training.update.skips = plan.skips
     return made
