@@ -8,7 +8,7 @@ from gradcast.results.result import RowResult
 from gradcast.runs.directory import RunDirectory
 from gradcast.runs.run import run
 from gradcast.specs.spec import Spec
-from gradcast.specs.text import load
+from gradcast.specs.text import load, parse
 
 SMALL = (
     "stream.tasks=3",
@@ -29,6 +29,21 @@ def small(*settings: str) -> Spec:
 def finished() -> tuple[RunDirectory, list[RowResult]]:
     """Its directory and results."""
     return run(small(), out=Path(mkdtemp()), device="cpu")
+
+
+@cache
+def class_incremental() -> tuple[RunDirectory, list[RowResult]]:
+    """A finished run on split digits, whose classes compete in the base; tests know the task and do not."""
+    learner = {"name": "er", "memory": 10, "replay": 5}
+    rows = [
+        {"name": "er"},
+        {"name": "finetune", "learner": {"name": "finetune"}},
+        {"name": "masked", "model": {"heads": "masked"}},
+    ]
+    stream = {"scenario": "split", "tasks": 4, "classes_per_task": 2, "samples": 80, "batch": 5}
+    model = {"hidden": [16], "heads": "seen"}
+    spec = parse({"name": "split", "seeds": [0, 1], "stream": stream, "model": model, "learner": learner, "row": rows})
+    return run(spec, out=Path(mkdtemp()), device="cpu")
 
 
 @cache

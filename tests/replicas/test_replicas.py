@@ -120,7 +120,7 @@ def test_classify_uses_running_statistics() -> None:
     model.forward(batch(model).x, 0)
     x = torch.randn(7, 6, dtype=torch.float64)
     expected = torch.stack([own_module(model, r).eval()(x).argmax(1) for r in range(2)])
-    assert torch.equal(model.classify(x, torch.zeros(7, dtype=torch.long)), expected)
+    assert torch.equal(model.outputs_of(x).argmax(-1), expected)
 
 
 def test_step_is_plain_descent() -> None:
@@ -208,7 +208,7 @@ def test_networks_that_view_images_are_evaluated_and_trained() -> None:
     x = torch.randn(1, 5, 2, 4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     expected = own_module(model, 0)(x[0])
     for _ in range(2):
-        assert torch.equal(model.classify(x[0], torch.zeros(5, dtype=torch.long))[0], expected.argmax(1))
+        assert torch.equal(model.outputs_of(x[0])[0].argmax(-1), expected.argmax(1))
         torch.testing.assert_close(model.forward(x, 0).z[0], expected, rtol=1e-9, atol=1e-12)
 
 

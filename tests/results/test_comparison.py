@@ -11,7 +11,7 @@ from gradcast.results.run_result import RunResult
 from gradcast.runs.directory import RunDirectory
 from gradcast.runs.manifest import describe, seed_files
 from gradcast.runs.recorder import Recorder
-from tests.trained_runs import finished, small
+from tests.trained_runs import class_incremental, finished, small
 
 BASE = {"base": [80.0, 81.0, 79.0]}
 THREE = "random control, no claim: mean +3.0 points, t interval +2.8 to +3.2"
@@ -250,3 +250,20 @@ def test_what_cannot_be_compared_is_told_in_a_sentence(tmp_path: Path, place: st
         with pytest.raises(GradcastError, match=message) as caught:
             compare(*pair)
         assert "\n" not in str(caught.value)
+
+
+def test_comparisons_without_the_task_are_those_of_the_run(tmp_path: Path) -> None:
+    directory, rows = class_incremental()
+    found = compare(directory.path / "er", directory.path).found
+    for own, row in zip(found, rows[1:], strict=True):
+        assert row.unknown is not None
+        assert own.unknown == row.unknown.paired
+        assert own.as_dict()["unknown_task"]["verdict"] == own.unknown.verdict
+    assert [own.unknown for own in RunResult.read(directory.path).comparisons] == [own.unknown for own in found]
+    other = Path(shutil.copytree(directory.path, tmp_path / "other"))
+    (pair, *_) = compare(directory.path, other).found
+    assert pair.unknown is not None
+    assert pair.unknown.verdict == "identical ACC on every seed"
+    (across, *_) = compare(other / "finetune", directory.path / "masked").found
+    assert across.unknown is not None
+    assert across.unknown.family == across.paired.family + 2  # all rows of the directory, and both measures

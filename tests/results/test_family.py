@@ -1,4 +1,4 @@
-from gradcast.results.family import Match, judge_run, matches, twins
+from gradcast.results.family import Match, claims, judge_run, judge_unknown, matches, twins
 from gradcast.results.sample import Sample
 from gradcast.specs.text import load, parse
 from tests.trained_runs import small
@@ -53,3 +53,16 @@ def test_a_gain_waits_for_its_control_and_must_beat_it() -> None:
     assert judge_run(spec, samples | {"random": Sample.of("random", TEN)})[match].kind == "helps"
     same = judge_run(spec, samples | {"random": Sample.of("random", BETTER)})[match]
     assert same.kind == "no more than its control"
+
+
+def test_claims_without_the_task_come_on_top_of_those_with_it() -> None:
+    rates = [{"name": f"rate-{rate}", "learner": {"lr": rate / 10}} for rate in (2, 3)]
+    spec = parse({"name": "own", "row": [{"name": "base"}, *rates]})
+    samples = {"base": Sample.of("base", TEN), "rate-2": Sample.of("rate-2", BETTER)}
+    known = judge_run(spec, samples)
+    (first,) = known.values()
+    assert sorted(claims(known.values())) == [first.wilcoxon, 1.0]  # rate-3 is not finished
+    (second,) = judge_unknown(spec, samples, known).values()
+    assert (first.family, second.family) == (2, 4)
+    assert first.wilcoxon_holm == 2 * first.wilcoxon
+    assert second.wilcoxon_holm == 4 * first.wilcoxon

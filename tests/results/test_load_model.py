@@ -15,7 +15,9 @@ from gradcast.data.images import Source
 from gradcast.data.own_images import own_data
 from gradcast.errors import GradcastError
 from gradcast.networks import MLP
-from gradcast.results.load_model import load_model
+from gradcast.replicas.heads import Heads
+from gradcast.results.load_model import _column_names, load_model
+from gradcast.results.report import verdicts
 from gradcast.results.result import RowResult
 from gradcast.results.run_result import RunResult
 from gradcast.results.trained_model import TrainedModel
@@ -23,7 +25,7 @@ from gradcast.runs.directory import RunDirectory
 from gradcast.runs.manifest import NAME
 from gradcast.runs.run import run
 from gradcast.specs.text import load
-from tests.trained_runs import few_labels, finished, small
+from tests.trained_runs import class_incremental, few_labels, finished, small
 
 CONVOLUTIONAL = ("model.latent=16", "model.widths=[16, 16, 16]", "model.channels=[4, 6, 8]", "schedule.epochs=1")
 
@@ -108,8 +110,8 @@ def test_a_split_stream_has_the_names_in_output_order(tmp_path: Path) -> None:
         model.task_columns(2)
 
 
-@pytest.mark.parametrize(("heads", "classes"), [("shared", ["0 / 2", "1 / 3"]), ("masked", ["0", "1", "2", "3"])])
-def test_columns_that_tasks_share_have_the_names_of_all(tmp_path: Path, heads: str, classes: list[str]) -> None:
+@pytest.mark.parametrize(("heads", "classes"), [("all", ["0", "1", "2", "3"]), ("masked", ["0", "1", "2", "3"])])
+def test_every_column_has_the_name_of_its_class(tmp_path: Path, heads: str, classes: list[str]) -> None:
     settings = ["stream.scenario=split", "stream.tasks=2", "stream.classes_per_task=2", f"model.heads={heads}"]
     directory, _ = trained(tmp_path, *settings, "stream.samples=20", "learner.memory=8", "seeds=[0]")
     assert load_model(directory.path).classes == classes
@@ -124,6 +126,10 @@ def test_of_a_mean_teacher_it_is_the_teacher_and_averages_are_kept_as_evaluated(
     assert accuracies(load_model(averaged.path), digits(0), 2) == pytest.approx(first.matrices[0, -1].tolist())
 
 
+def test_columns_that_earlier_runs_shared_among_classes_have_the_names_of_all() -> None:
+    assert _column_names(Heads.even(2, 2), [["0", "1"], ["2", "3"]]) == ["0 / 2", "1 / 3"]
+
+
 @pytest.mark.parametrize("learner", ["acl", "hat", "pnn", "finetune"])
 def test_learners_with_weights_of_each_task_give_all_columns(tmp_path: Path, learner: str) -> None:
     own = ["learner.updates=1"] if learner == "acl" else []
@@ -136,6 +142,17 @@ def test_learners_with_weights_of_each_task_give_all_columns(tmp_path: Path, lea
         assert model.classes == [str(label) for label in order]
         found = accuracies(model, source, 2, order.reshape(2, 5))
         assert found == pytest.approx(row.matrices[place, -1].tolist(), abs=0.005)
+    if learner in ("acl", "hat"):
+        assert row.unknown is None
+        assert verdicts([row])[-1] == f"{row.label}: not applicable without the task: every task has weights of its own"
+        with pytest.raises(GradcastError, match="its answers need the task: give task=0 to 1"):
+            model.predict(source.test.x[:2])
+        return
+    assert row.unknown is not None
+    x, y = source.test.x, source.test.y
+    right = np.array(model.predict(x)) == y.astype(str)
+    by_task = [right[np.isin(y, order.reshape(2, 5)[task])].mean() for task in range(2)]
+    assert by_task == pytest.approx(row.unknown.matrices[1, -1].tolist(), abs=0.005)
 
 
 def test_the_weights_load_into_a_plain_network() -> None:
@@ -233,3 +250,64 @@ def test_the_file_that_weights_began_with_is_not_needed(tmp_path: Path) -> None:
     directory, _ = run(small(f"model.weights={start}", "seeds=[0]"), out=tmp_path / "out", device="cpu")
     start.unlink()
     assert load_model(directory.path, "base").classes[3] == "3"
+
+
+def plain_accuracies(weights: Path, classes: list[list[int]]) -> tuple[list[float], list[float]]:
+    """Accuracy on every task with the task known and without it, by plain torch and the files alone."""
+    state = {name.removeprefix("model."): tensor for name, tensor in load_file(weights).items()}
+    layers = [(state[f"layers.{place}.weight"], state[f"layers.{place}.bias"]) for place in (0, 2)]
+    source, known, unknown = digits(0), list[float](), list[float]()
+    columns = [label for task in classes for label in task]  # by the order of appearance
+    for own in classes:
+        chosen = np.isin(source.test.y, own)
+        h = torch.from_numpy(source.test.x[chosen]).float().flatten(1) / 255
+        (w1, b1), (w2, b2) = layers
+        z = (h @ w1.T + b1).relu() @ w2.T + b2
+        truth = source.test.y[chosen].tolist()
+        inside = [own[place] for place in z[:, [columns.index(label) for label in own]].argmax(1).tolist()]
+        anywhere = [columns[place] for place in z.argmax(1).tolist()]
+        known.append(float(np.mean([a == b for a, b in zip(inside, truth, strict=True)])))
+        unknown.append(float(np.mean([a == b for a, b in zip(anywhere, truth, strict=True)])))
+    return known, unknown
+
+
+def test_both_accuracies_are_those_of_the_saved_weights() -> None:
+    directory, rows = class_incremental()
+    classes = [[0, 1], [2, 3], [4, 5], [6, 7]]
+    for row in rows:
+        assert row.unknown is not None
+        for place, seed in enumerate(row.seeds):
+            known, unknown = plain_accuracies(directory.seed(row.name, seed) / "weights.safetensors", classes)
+            assert row.matrices[place, -1].tolist() == known
+            assert row.unknown.matrices[place, -1].tolist() == unknown
+    assert rows[0].unknown is not None
+    assert rows[0].over_seeds("acc").mean > rows[0].unknown.over_seeds("acc").mean > 0.2
+
+
+def test_a_model_names_the_class_with_the_task_and_without_it() -> None:
+    directory, rows = class_incremental()
+    model = load_model(directory.path, "er", 1)
+    assert model.classes == list("01234567")
+    assert model.task_columns(2) == slice(4, 6)
+    source = digits(0)
+    x, y = source.test.x[source.test.y < 8], source.test.y[source.test.y < 8]
+    found = model.predict(x)
+    right = [name == str(label) for name, label in zip(found, y, strict=True)]
+    by_task = [np.mean([r for r, label in zip(right, y, strict=True) if label // 2 == task]) for task in range(4)]
+    assert rows[0].unknown is not None
+    assert by_task == rows[0].unknown.matrices[1, -1].tolist()
+    assert set(model.predict(x[:20], task=3)) <= {"6", "7"}
+    with pytest.raises(GradcastError, match="there is no task 4"):
+        model.predict(x[:2], task=4)
+
+
+def test_uneven_tasks_have_columns_in_the_order_of_their_classes(tmp_path: Path) -> None:
+    directory = RunDirectory(Path(shutil.copytree(class_incremental()[0].path, tmp_path / "run")))
+    for name in (directory.path / "er").glob("manifest.json"):
+        name.unlink()
+    facts = json.loads((directory.path / "er" / "stream.json").read_text())
+    facts |= {"task_classes": [[0, 1, 2], [3, 4], [4, 5, 6], [7]], "classes_per_task": 3}
+    (directory.path / "er" / "stream.json").write_text(json.dumps(facts))
+    model = load_model(directory.path, "er", 0)
+    assert [model.task_columns(task) for task in range(4)] == [slice(0, 3), slice(3, 5), slice(4, 7), slice(7, 8)]
+    assert model.classes == list("01234567")

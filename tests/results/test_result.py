@@ -1,4 +1,5 @@
 import json
+import shutil
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -10,10 +11,12 @@ from gradcast.results.measures import measure
 from gradcast.results.report import verdicts
 from gradcast.results.result import course, courses, diagnose, errors, read
 from gradcast.results.verdict import Pair, judge
+from gradcast.runs.directory import RunDirectory
 from gradcast.runs.run import run
 from gradcast.runs.step_log import Line
+from gradcast.specs.spec import EvaluationSpec
 from gradcast.specs.text import parse
-from tests.trained_runs import few_labels, finished, small
+from tests.trained_runs import class_incremental, few_labels, finished, small
 
 
 def test_results_are_a_function_of_the_directory() -> None:
@@ -155,3 +158,54 @@ def test_intervals_of_accuracies_stay_among_accuracies() -> None:
     wide = replace(base, measures=three)
     found = wide.over_seeds("acc")
     assert (found.low, found.high) == (0.0, 1.0)
+
+
+def test_rows_without_the_task_have_measures_and_verdicts_of_their_own() -> None:
+    directory, rows = class_incremental()
+    base, finetune, masked = rows
+    for row in rows:
+        assert row.unknown is not None
+        file = directory.seed(row.name, 1) / "accuracy-unknown-task.csv"
+        matrix = np.loadtxt(file, delimiter=",", skiprows=1)[:, 1:]
+        assert row.unknown.measures[1] == measure(matrix)
+        assert (matrix[0] == 0).all()
+        assert all(matrix[done, done:].max(initial=0) == 0 for done in range(4))  # classes that have not come
+        assert row.unknown.sample().chance == 12.5
+        assert row.sample().chance == 50.0
+        told = row.as_dict()["unknown_task"]
+        assert told["measures"]["acc"]["mean"] == row.unknown.over_seeds("acc").mean
+    assert base.unknown is not None
+    assert base.unknown.paired is None
+    for row in (finetune, masked):
+        assert row.paired is not None
+        assert row.unknown is not None
+        assert row.unknown.paired is not None
+        assert (row.paired.family, row.unknown.paired.family) == (2, 4)
+    sentences = verdicts(rows)
+    assert len(sentences) == 4
+    assert sentences[2].startswith(
+        "Task unknown: finetune, loss over classes seen against ER, loss over classes seen: "
+    )
+
+
+def test_runs_of_earlier_versions_have_no_second_matrix(tmp_path: Path) -> None:
+    copied = RunDirectory(Path(shutil.copytree(class_incremental()[0].path, tmp_path / "run")))
+    for file in (*copied.path.glob("*/manifest.json"), *copied.path.glob("*/seed-*/accuracy-unknown-task.csv")):
+        file.unlink()
+    rows = read(copied)
+    assert [row.unknown for row in rows] == [None] * 3
+    assert [row.measures for row in rows] == [row.measures for row in class_incremental()[1]]
+    assert all("unknown_task" not in row.as_dict() for row in rows)
+
+
+def test_a_run_may_be_measured_without_the_task_alone(tmp_path: Path) -> None:
+    spec = class_incremental()[0].spec
+    setting = spec.rows[0].setting
+    alone = setting.model_copy(update={"evaluation": EvaluationSpec(task="unknown")})
+    only = spec.model_copy(update={"rows": [spec.rows[0].model_copy(update={"setting": alone})]})
+    _, (row,) = run(only, out=tmp_path, device="cpu")
+    expected = class_incremental()[1][0].unknown
+    assert expected is not None
+    assert row.unknown is None
+    assert np.array_equal(row.matrices, expected.matrices)
+    assert (row.compared, row.chance, row.as_dict()["task"]) == ("ACC, task unknown", 12.5, "unknown")

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
-from gradcast.results.summary_table import as_html, as_text, cells, headings, title
-from tests.trained_runs import few_labels, finished
+from gradcast.results.summary_table import as_html, as_text, cells, headings, tables, title
+from tests.trained_runs import class_incremental, few_labels, finished
 
 
 def test_cells_are_the_numbers_of_a_row_under_their_headings() -> None:
@@ -31,3 +31,14 @@ def test_the_html_is_escaped_and_self_contained() -> None:
     assert "<p>&lt;b&gt;so&lt;/b&gt;</p>" in text
     assert not any(part in text for part in ("<script", "src=", "href=", "<link", "<style"))
     assert text.count("<tr>") == 1 + len(rows)
+
+
+def test_rows_without_the_task_have_a_table_of_their_own() -> None:
+    rows = class_incremental()[1]
+    first, second = tables(rows)
+    assert first == rows
+    assert headings(second) == ["ACC (%)", "BWT", "forgetting", "against base"]
+    text = as_text(rows, [])
+    assert "Task unknown: 2 seeds, mean" in text
+    assert max(map(len, text.splitlines())) <= 80
+    assert as_html(rows, []).count("<table>") == 2

@@ -32,8 +32,9 @@ def test_a_signal_that_never_begins_is_told(shared: PreparedRun) -> None:
 
 def test_one_class_a_task_is_told_where_the_task_is_known(shared: PreparedRun) -> None:
     single = ("stream.scenario=split", "stream.classes_per_task=1")
-    with pytest.warns(UserWarning, match=r"every task has a single class and is known at the test"):
+    with pytest.warns(UserWarning, match=r"every task has a single class: where the task is known"):
         warn_of_surprises(small(*single), shared)
+    warn_of_surprises(small(*single, "model.heads=seen", "evaluation.task=unknown"), shared)
 
 
 def test_evaluations_that_take_most_of_the_time_are_told(shared: PreparedRun, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,7 +36,7 @@ class Seen:
     def trained(self, task: int) -> None:
         pass
 
-    def evaluated(self, tasks_done: int, accuracy: Tensor) -> None:
+    def evaluated(self, tasks_done: int, accuracy: Tensor, unknown: Tensor | None = None) -> None:
         self.accuracy = accuracy
 
 

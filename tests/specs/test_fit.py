@@ -138,6 +138,7 @@ def test_adversarial_learners_have_no_features_for_signals() -> None:
             "set model.heads to masked .* seen .* or all",
         ),
         (["model.heads=seen"], "model.heads = 'seen' is for tasks of different classes"),
+        (["evaluation.task=both"], "evaluation.task = 'both' is for tasks of different classes"),
     ],
 )
 def test_heads_that_do_not_fit_the_classes(changes: list[str], sentence: str) -> None:

@@ -177,7 +177,7 @@ class Diary:
     def trained(self, task: int) -> None:
         self.entries.append(f"trained task {task}")
 
-    def evaluated(self, tasks_done: int, accuracy: Tensor) -> None:
+    def evaluated(self, tasks_done: int, accuracy: Tensor, unknown: Tensor | None = None) -> None:
         self.entries.append(f"evaluated after {tasks_done}")
         self.rows.append(accuracy)
 

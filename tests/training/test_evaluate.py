@@ -1,11 +1,14 @@
+from itertools import product
+
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from gradcast.core import Learner
 from gradcast.data.images import Images, Source
 from gradcast.devices import Place
+from gradcast.errors import GradcastError
 from gradcast.learners.finetune import Finetune
 from gradcast.replicas.heads import Heads
 from gradcast.replicas.replicas import Replicas
@@ -14,7 +17,7 @@ from gradcast.streams.scale import Scale
 from gradcast.streams.stream import Stream
 from gradcast.streams.task_data import TaskData
 from gradcast.training import evaluate
-from gradcast.training.evaluate import CHUNK, VALUES, OwnTests, SharedTests
+from gradcast.training.evaluate import CHUNK, VALUES, OwnTests, SharedTests, task_knowledge
 from gradcast.training.step import Step
 from gradcast.training.trainer import StepTrainer
 from tests.helpers import CPU
@@ -83,7 +86,11 @@ def test_large_images_come_in_smaller_chunks(monkeypatch: pytest.MonkeyPatch) ->
     evaluator = SharedTests([Images(x, y)], Scale(), drop_last=False, place=PLACE)
     own, seen = trained(0.5), list[int]()
     monkeypatch.setattr(
-        own.model, "classify", lambda images, tasks: seen.append(len(images)) or images[None, :, 0, 0, 0] > 0
+        own.model,
+        "outputs_of",
+        lambda images: (
+            seen.append(len(images)) or torch.stack([0.5 - images[:, 0, 0, 0], images[:, 0, 0, 0]], -1)[None]
+        ),
     )
     for values in (18, 3, 10**9):
         monkeypatch.setattr(evaluate, "VALUES", values)
@@ -148,3 +155,62 @@ def test_a_learner_may_answer_in_its_own_way() -> None:
     data = own_tests([3]).data
     expected = [float((data.test(task).y == task).double().mean()) for task in range(2)]
     assert own_tests([3])(trained(0.5, learner=Contrary()), range(2)).tolist() == [expected]
+
+
+class Levels(nn.Module):
+    """A column for each grey, the nearest of which is the answer; one more shift of all replicas' own."""
+
+    def __init__(self, shift: float) -> None:
+        super().__init__()
+        self.shift = nn.Parameter(torch.tensor([shift]))
+
+    def forward(self, x: Tensor) -> Tensor:
+        greys = torch.tensor([0, 100, 200, 255], dtype=x.dtype) / 255
+        return -(x.flatten(1) + self.shift - greys).abs()
+
+
+@pytest.mark.parametrize("done", [0, 1, 2])
+@pytest.mark.parametrize("drop_last", [False, True])
+def test_without_the_task_the_answer_is_one_of_all_classes_seen(done: int, drop_last: bool) -> None:
+    whole, shifts = levels(), (0.0, 0.3)
+    for kind in ("masked", "seen"):
+        heads = Heads.of([(0, 1), (2, 3)], kind)  # type: ignore[arg-type]
+        replicas = Replicas([Levels(shift) for shift in shifts], heads, device=CPU, dtype=torch.float64)
+        trainer = StepTrainer(Step(replicas, Finetune(), 0.1))
+        tasks, _ = scenarios.split(whole, 2, 0, classes_per_task=None, class_order="natural")
+        shared = SharedTests([task.test.images() for task in tasks], Scale(), drop_last=drop_last, place=PLACE)
+        known, unknown = shared.both(trainer, range(2), done)
+        assert torch.equal(known, shared(trainer, range(2)))
+        for (replica, shift), task in product(enumerate(shifts), range(2)):
+            images = tasks[task].test.images()
+            x = torch.from_numpy(images.x[: len(images) - drop_last]).double() / 255
+            z = Levels(shift).double()(x)[:, : 2 * done]
+            answers = z.argmax(1).tolist() if done else []
+            truth = (images.y + 2 * task).tolist()
+            right = sum(answer == column for answer, column in zip(answers, truth, strict=False))
+            assert unknown[replica, task] == right / len(images)
+
+
+@pytest.mark.parametrize("drop_last", [False, True])
+def test_without_the_task_of_each_seeds_own_tasks(drop_last: bool) -> None:
+    seeds, heads = [3, 5], Heads.of([(0, 1), (2, 3)], "masked")
+    replicas = Replicas([Levels(0.1), Levels(0.3)], heads, device=CPU, dtype=torch.float64)
+    trainer = StepTrainer(Step(replicas, Finetune(), 0.1))
+    found = own_tests(seeds, drop_last=drop_last).both(trainer, range(2), 2)
+    own, _ = scenarios.seeded(levels(), 2, classes_per_task=2)
+    for replica, seed in enumerate(seeds):
+        shared = SharedTests([task.test.images() for task in own(seed)], Scale(), drop_last=drop_last, place=PLACE)
+        expected = shared.both(trainer, range(2), 2)
+        assert all(torch.equal(one[replica], other[replica]) for one, other in zip(found, expected, strict=True))
+    assert not torch.equal(*found)
+
+
+def test_what_is_known_of_the_task_follows_classes_and_learner() -> None:
+    different, same = Stream.without_images((1, 1, 1), [(0, 1), (2, 3)]), Stream.without_images((1, 1, 1), [(0, 1)] * 2)
+    plain, contrary = trained(0.5), trained(0.5, learner=Contrary())
+    assert task_knowledge("auto", different, plain) == "both"
+    assert task_knowledge("auto", same, plain) == "known"
+    assert task_knowledge("auto", different, contrary) == "known"
+    assert task_knowledge("unknown", different, plain) == "unknown"
+    with pytest.raises(GradcastError, match="this learner answers with the task: leave it out"):
+        task_knowledge("both", different, contrary)

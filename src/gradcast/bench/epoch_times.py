@@ -83,7 +83,9 @@ class Clock:
     def trained(self, task: int) -> None:
         """All epochs are over."""
 
-    def evaluated(self, tasks_done: int, accuracy: Float[Tensor, "r tasks"]) -> None:
+    def evaluated(
+        self, tasks_done: int, accuracy: Float[Tensor, "r tasks"], unknown: Float[Tensor, "r tasks"] | None = None
+    ) -> None:
         """Before training."""
         if tasks_done == 0:
             self._look()

@@ -51,14 +51,21 @@ def print_comparisons(console: Console, comparisons: Comparisons) -> None:
     if comparisons.quick:
         console.print(f"[yellow]{QUICK_LOOK}")
     for own in comparisons.found:
-        console.print(f"[bold]{escape(own.title)}: {escape(own.paired.verdict)}")
-        table = Table.grid(padding=(0, 3))
-        for what, value in [*_lines(own.paired), *_settings(own.settings)]:
-            table.add_row(f"  [dim]{what}", value)
-        console.print(table)
-        console.print()
+        for prefix, paired in (("", own.paired), ("Task unknown: ", own.unknown)):
+            if paired is not None:
+                settings = _settings(own.settings) if paired is own.paired else []
+                _print(console, f"{prefix}{own.title}: {paired.verdict}", [*_lines(paired), *settings])
     for sentence in comparisons.left_out:
         console.print(f"[yellow]note:[/] {escape(sentence)}", soft_wrap=True)
+
+
+def _print(console: Console, title: str, lines: Sequence[tuple[str, str]]) -> None:
+    console.print(f"[bold]{escape(title)}")
+    table = Table.grid(padding=(0, 3))
+    for what, value in lines:
+        table.add_row(f"  [dim]{what}", value)
+    console.print(table)
+    console.print()
 
 
 def _lines(paired: Paired) -> list[tuple[str, str]]:

@@ -28,7 +28,7 @@ from gradcast.errors import one_line, printable
 from gradcast.results.report import verdicts
 from gradcast.results.report.words import SELECTED
 from gradcast.results.result import RowResult
-from gradcast.results.summary_table import cells, headings, title
+from gradcast.results.summary_table import cells, headings, tables, title
 from gradcast.training.loop import Extent, Position
 
 MINUTE = 60.0
@@ -161,7 +161,7 @@ class RowProgress:
     def _before(self, task: int) -> int:
         return (self.group or 0) * self.extent.steps + self.extent.before(task)
 
-    def evaluated(self, tasks_done: int, accuracy: Tensor) -> None:
+    def evaluated(self, tasks_done: int, accuracy: Tensor, unknown: Tensor | None = None) -> None:
         """Show the mean accuracy over the tasks seen, or the error of a single one."""
         if tasks_done and self.tested:
             self.display.move(self.bar, note=f"error {100 * (1 - float(accuracy.mean())):.1f} %")
@@ -172,15 +172,16 @@ class RowProgress:
 def print_results(
     console: Console, results: Sequence[RowResult], place: Path, advised: str | None = None, mark: str = ""
 ) -> None:
-    """The table under its ``mark``, the verdicts, what to try next, and where everything is."""
-    heading = f"{mark}{': ' if mark else ''}{title(results)}"
-    table = Table(title=heading, title_justify="left", box=SIMPLE_HEAD)
-    table.add_column("")
-    for name in headings(results):
-        table.add_column(name, justify="right", no_wrap=True)
-    for result in results:
-        table.add_row(escape(result.label), *cells(result))
-    console.print(table)
+    """The tables under their ``mark``, the verdicts, what to try next, and where everything is."""
+    for own in tables(results):
+        heading = f"{mark}{': ' if mark else ''}{title(own)}"
+        table = Table(title=heading, title_justify="left", box=SIMPLE_HEAD)
+        table.add_column("")
+        for name in headings(own):
+            table.add_column(name, justify="right", no_wrap=True)
+        for result in own:
+            table.add_row(escape(result.label), *cells(result))
+        console.print(table)
     if results[0].tests is not None:
         console.print(f"[dim]{escape(SELECTED)} {GAIN}", highlight=False)
     for sentence in verdicts(results):

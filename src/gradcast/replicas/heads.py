@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 HeadsKind = Literal["shared", "masked", "seen", "all"]
+TaskKnowledge = Literal["known", "unknown", "both"]  # whether a test image is answered with its task, or both ways
 ABSENT = -30_000.0  # the logit of a class that does not exist for a task: probability and gradient are 0
 
 
@@ -126,7 +127,7 @@ class Heads:
         taken = logits.take_along_dim(columns[tasks].expand(*logits.shape[:-1], -1), -1)
         return torch.where(exists[tasks], taken, ABSENT)
 
-    def labels(self, y: Int[Tensor, "*any"], tasks: Int[Tensor, "*any"] | int) -> Int[Tensor, "*any"]:
+    def labels(self, y: Int[Tensor, "*any"], tasks: Int[Tensor, "*some"] | int) -> Int[Tensor, "*any"]:
         """From places among a task's classes to places among the logits that a loss sees: the labels of batches."""
         return y if self.kind in ("shared", "masked") else self.column(y, tasks)
 
@@ -138,11 +139,11 @@ class Heads:
             return y - task * self.widest
         return (y.unsqueeze(-1) == _tables(self, y.device)[0][task]).int().argmax(-1)
 
-    def classes(self, y: Int[Tensor, "*any"], tasks: Int[Tensor, "*any"] | int) -> Int[Tensor, "*any"]:
+    def classes(self, y: Int[Tensor, "*any"], tasks: Int[Tensor, "*some"] | int) -> Int[Tensor, "*any"]:
         """From labels of batches to a number for every class: its column."""
         return self.column(y, tasks) if self.masked else y
 
-    def column(self, y: Int[Tensor, "*any"], tasks: Int[Tensor, "*any"] | int) -> Int[Tensor, "*any"]:
+    def column(self, y: Int[Tensor, "*any"], tasks: Int[Tensor, "*some"] | int) -> Int[Tensor, "*any"]:
         """The columns of places among a task's classes."""
         if self.kind == "shared":
             return y

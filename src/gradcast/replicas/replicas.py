@@ -196,10 +196,10 @@ class Replicas:
         return found
 
     @torch.no_grad()
-    def classify(self, x: Float[Tensor, "n *shape"], tasks: Int[Tensor, " n"]) -> Int[Tensor, "r n"]:
-        """Predicted class inside each image's task, for images all replicas share; nothing is updated."""
+    def outputs_of(self, x: Float[Tensor, "n *shape"]) -> Float[Tensor, "r n outputs"]:
+        """What every replica says of images that all share, in evaluation mode; nothing is updated."""
         images = folded.channels_last(x) if self.outputs is folded.outputs else x.contiguous()
-        return torch.stack([self.heads.own(module(images), tasks).argmax(-1) for module in self.modules])
+        return torch.stack([module(images) for module in self.modules])
 
     @cached_property
     def modules(self) -> list[nn.Module]:

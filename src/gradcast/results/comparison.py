@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gradcast.errors import GradcastError
-from gradcast.results.family import Match, judge_rows, judge_run
+from gradcast.results.family import Judged, Match, claims, judge_rows, judge_run, judge_unknown
 from gradcast.results.finished_rows import Finished, Named, locate
 from gradcast.results.quick import mark
 from gradcast.results.statistics import Interval
@@ -34,6 +34,7 @@ class Comparison:
     variant: Finished
     seeds: list[int]
     paired: Paired
+    unknown: Paired | None = None  # the same without the task, where both rows have that
 
     @property
     def title(self) -> str:
@@ -63,13 +64,9 @@ class Comparison:
     def as_dict(self) -> dict[str, object]:
         """For --json."""
         base, variant = ({"place": str(own.place), "label": own.label} for own in (self.base, self.variant))
-        return {
-            "base": base,
-            "variant": variant,
-            "seeds": self.seeds,
-            "settings": self.settings,
-            **self.paired.as_dict(),
-        }
+        without = {} if self.unknown is None else {"unknown_task": self.unknown.as_dict()}
+        facts = {"base": base, "variant": variant, "seeds": self.seeds, "settings": self.settings}
+        return facts | self.paired.as_dict() | without
 
 
 @dataclass(frozen=True)
@@ -99,27 +96,46 @@ def compare(first: Path, second: Path) -> Comparisons:
         raise GradcastError(damage[0] if damage else _missing(base, variant))
     pairs, unequal = _comparable(together)
     judged = _judged(base, variant, pairs)
-    found = [Comparison(*pair, _common_seeds(*pair), own) for pair, own in zip(pairs, judged, strict=True)]
+    found = [Comparison(*pair, _common_seeds(*pair), *own) for pair, own in zip(pairs, judged, strict=True)]
     left_out = list(dict.fromkeys([*unequal, *_left_out(base, variant, pairs)]))
     return Comparisons(found, left_out, damage, quick=any(mark(own.spec) for own in (base, variant)))
 
 
-def _judged(base: Named, variant: Named, pairs: Sequence[Sides]) -> list[Paired]:
-    """Verdicts in the family of the run, or of all rows that could be compared with the same base."""
-    if base.row is None:  # rows of the same name in two runs
-        return judge([Pair(own.sample, against.sample) for against, own in pairs])
-    rows = variant.whole().rows()[0]
-    samples = {row.name: row.sample for row in rows}
+def _judged(base: Named, variant: Named, pairs: Sequence[Sides]) -> list[tuple[Paired, Paired | None]]:
+    """Verdicts in the family of the run, or of all rows that could be compared with the same base.
+
+    Those with the task come first; those without it are corrected for both.
+    """
     wanted = [Match(own.name, against.name) for against, own in pairs]
+    known, unknown = _verdicts(base, variant, pairs, wanted)
+    return [(known[match], unknown.get(match)) for match in wanted]
+
+
+def _verdicts(base: Named, variant: Named, pairs: Sequence[Sides], wanted: Sequence[Match]) -> tuple[Judged, Judged]:
+    if base.row is None:  # rows of the same name in two runs
+        known = judge([Pair(own.sample, against.sample) for against, own in pairs])
+        both = {
+            match: Pair(own.unknown, against.unknown)
+            for match, (against, own) in zip(wanted, pairs, strict=True)
+            if own.unknown is not None and against.unknown is not None
+        }
+        unknown = judge(list(both.values()), claims(known))
+        return dict(zip(wanted, known, strict=True)), dict(zip(both, unknown, strict=True))
+    spec, rows = variant.spec, variant.whole().rows()[0]
+    samples = {row.name: row.sample for row in rows}
+    without = {row.name: row.unknown for row in rows if row.unknown is not None}
     if base.run.path == variant.run.path:
-        own = judge_run(variant.spec, samples, variant.run.elsewhere())
-        if all(match in own for match in wanted):
-            return [own[match] for match in wanted]
+        elsewhere = variant.run.elsewhere()
+        found = judge_run(spec, samples, elsewhere)
+        if all(match in found for match in wanted):
+            return found, judge_unknown(spec, without, found, elsewhere)
     (against, *_), asked = (pair[0] for pair in pairs), {own.name for _, own in pairs}
     others = [(against, row) for row in rows if row.name not in asked and not _same(against, row)]
     family = [*wanted, *(Match(row.name, against.name) for _, row in _comparable(others, strict=False)[0])]
-    judged = judge_rows(variant.spec, samples, {against.name: against.sample}, family)
-    return [judged[match] for match in wanted]
+    found = judge_rows(spec, samples, {against.name: against.sample}, family)
+    if against.unknown is None:
+        return found, {}
+    return found, judge_rows(spec, without, {against.name: against.unknown}, family, claims(found.values()))
 
 
 def _same(one: Finished, another: Finished) -> bool:
@@ -160,7 +176,8 @@ def _comparable(pairs: Sequence[Sides], *, strict: bool = True) -> tuple[list[Si
 def _measured(setting: Setting) -> dict[str, object]:
     """What ACC is measured on, and how many labels there are to learn it from."""
     stream = {f"stream.{key}": value for key, value in setting.stream}
-    return stream | {"evaluation.drop_last": setting.evaluation.drop_last}
+    task = "unknown" if setting.evaluation.task == "unknown" else "known"
+    return stream | {"evaluation.drop_last": setting.evaluation.drop_last, "evaluation.task": task}
 
 
 def _common_seeds(base: Finished, variant: Finished) -> list[int]:

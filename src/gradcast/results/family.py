@@ -4,7 +4,7 @@ A part of a published table has a file ``family.json`` with the p-values of the 
 a page, the table and ``gradcast compare`` say the same.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from gradcast.head_start.head_start_table import HeadStartSpec
@@ -52,6 +52,20 @@ def judge_run(spec: Spec, samples: Mapping[str, Sample], elsewhere: Sequence[flo
     """
     wanted = matches(spec, alone=elsewhere is None)
     return judge_rows(spec, samples, samples, wanted, elsewhere or ())
+
+
+def judge_unknown(
+    spec: Spec, samples: Mapping[str, Sample], known: Judged, elsewhere: Sequence[float] | None = None
+) -> Judged:
+    """What accuracies without the task say: their claims come on top of those with it, which are the first measure."""
+    return judge_rows(spec, samples, samples, matches(spec, alone=elsewhere is None), claims(known.values()))
+
+
+def claims(known: Collection[Paired]) -> list[float]:
+    """The p-values of all claims of the family that these belong to; 1 for those that are not among them."""
+    found = {id(own): own.wilcoxon for own in known if own.wilcoxon_holm is not None}
+    family = max((own.family for own in known), default=0)
+    return [*found.values(), *[1.0] * (family - len(found))]
 
 
 def judge_rows(

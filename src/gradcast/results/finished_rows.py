@@ -5,7 +5,7 @@ from pathlib import Path
 
 from gradcast.errors import GradcastError
 from gradcast.results.measures import measure
-from gradcast.results.sample import Sample, chance
+from gradcast.results.sample import Sample, chance, chance_without_task
 from gradcast.results.stored import stored_ratio
 from gradcast.runs.directory import RunDirectory
 from gradcast.specs.spec import Row, Setting, Spec
@@ -46,11 +46,20 @@ class Named:
         place, tasks = self.given if self.row else self.given / row.name, row.setting.stream.tasks
         diverged, facts = self.run.diverged(row.name), self.run.drawn(row.name)
         seeds = [seed for seed in self.spec.seeds if seed not in diverged]
-        acc = {seed: 100 * measure(self.run.accuracy(row.name, seed, tasks)).acc for seed in seeds}
-        ratio = stored_ratio(self.run, row.name)
-        undone = self.run.undone(row.name)
-        sample = Sample(row.label, acc, diverged, chance(facts), ratio, undone)
-        return Finished(self.given, place, row.name, row.label, row.setting, sample, str(facts["source"]))
+        ratio, undone = stored_ratio(self.run, row.name), self.run.undone(row.name)
+
+        def sample(*, unknown: bool) -> Sample | None:
+            matrices = self.run.accuracies(row.name, seeds, tasks, unknown=unknown)
+            if matrices is None:
+                return None
+            acc = {seed: 100 * measure(matrix).acc for seed, matrix in zip(seeds, matrices, strict=True)}
+            blind = unknown or row.setting.evaluation.task == "unknown"
+            guess = chance_without_task(facts) if blind else chance(facts)
+            return Sample(row.label, acc, diverged, guess, ratio, undone)
+
+        known, data = sample(unknown=False), str(facts["source"])
+        assert known is not None
+        return Finished(self.given, place, row.name, row.label, row.setting, known, data, sample(unknown=True))
 
     def whole(self) -> "Named":
         """The run directory that it is, or is a row of."""
@@ -68,6 +77,7 @@ class Finished:
     setting: Setting
     sample: Sample
     data: str  # the digest of what it was trained on
+    unknown: Sample | None = None  # the same without the task, where that was measured too
 
 
 def locate(given: Path) -> Named:

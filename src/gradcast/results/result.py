@@ -2,15 +2,17 @@
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from gradcast.errors import GradcastError
-from gradcast.results.family import Judged, Match, judge_run, twins
+from gradcast.learners.registry import LEARNERS
+from gradcast.results.family import Judged, Match, judge_run, judge_unknown, twins
 from gradcast.results.history import history, when_tested
 from gradcast.results.measures import BOUNDS, Measures, measure
-from gradcast.results.sample import Sample, chance
+from gradcast.results.sample import Sample, chance, chance_without_task
 from gradcast.results.statistics import Interval, interval
 from gradcast.results.stored import RATIO, stored_ratio
 from gradcast.results.verdict import Paired
@@ -28,6 +30,7 @@ COURSES = {
     "pseudo_ratio": "length beside the labelled gradient",
     "signal_loss": "the signal's own loss",
 }
+UNKNOWN = ", task unknown"  # after the name of a measure without the task
 EVERYWHERE = (-np.inf, np.inf)
 IN_PER_CENT = ("label_accuracy",)  # shares in files, per cent in curves
 Courses = dict[str, Float[np.ndarray, "seeds points"]]
@@ -59,11 +62,19 @@ class RowResult:
     chance: float | None = None  # ACC of a guess, in per cent
     ratio: float | None = None  # length of what the signals add beside the labelled gradient
     undone: Mapping[int, float] = field(default_factory=dict)  # share of its steps that a seed undid, where it did
+    task: Literal["known", "unknown"] = "known"  # of test images
+    unknown: "RowResult | None" = None  # the same accuracies without the task, where both were measured
+    only_known: str = ""  # why they were not, where tasks have different classes and the learner needs the task
 
     @property
     def compared(self) -> str:
         """What differences to the first row are differences of."""
-        return "ACC" if self.tests is None else "accuracy"
+        return ("ACC" if self.tests is None else "accuracy") + self.suffix
+
+    @property
+    def suffix(self) -> str:
+        """What follows the name of a measure."""
+        return "" if self.task == "known" else UNKNOWN
 
     def over_seeds(self, name: str) -> Interval:
         """Mean and interval of one measure."""
@@ -80,16 +91,28 @@ class RowResult:
 
     def as_dict(self) -> dict[str, object]:
         """For result.json and --json; a single task transfers nothing, so there it is accuracy alone."""
-        names = NAMES if self.tests is None else ["acc"]
-        own = zip(self.seeds, self.measures, strict=True)
         return {
             "name": self.name,
             "label": self.label,
-            "measures": {name: vars(self.over_seeds(name)) for name in names},
-            "seeds": {str(seed): {name: getattr(m, name) for name in names} for seed, m in own},
+            **({"task": self.task} if self.task == "unknown" else {}),
+            **self._measured(),
             "diverged": {str(seed): reason for seed, reason in self.diverged.items()},
             **({"undone": {str(seed): share for seed, share in self.undone.items()}} if self.undone else {}),
             "diagnostics": {name: vars(value) for name, value in self.diagnostics.items()},
+            **self._compared(),
+            **({} if self.unknown is None else {"unknown_task": self.unknown._measured() | self.unknown._compared()}),
+        }
+
+    def _measured(self) -> dict[str, object]:
+        names = NAMES if self.tests is None else ["acc"]
+        own = zip(self.seeds, self.measures, strict=True)
+        return {
+            "measures": {name: vars(self.over_seeds(name)) for name in names},
+            "seeds": {str(seed): {name: getattr(m, name) for name in names} for seed, m in own},
+        }
+
+    def _compared(self) -> dict[str, object]:
+        return {
             "against_first_row": self.paired.as_dict() if self.paired else None,
             "one_thing_added": [{"against": own.label, **own.paired.as_dict()} for own in self.added],
         }
@@ -111,8 +134,17 @@ def read(
     spec = directory.spec
     wanted = [row for row in spec.rows if directory.finished(row.name) and (rows is None or row.name in rows)]
     found = [_read(directory, spec, row, steps=steps, lenient=lenient) for row in wanted]
-    judged = judge_run(spec, {own.name: own.sample() for own in found}, directory.elsewhere())
-    return [_with_verdicts(own, row, spec, judged) for own, row in zip(found, wanted, strict=True)]
+    elsewhere = directory.elsewhere()
+    judged = judge_run(spec, {own.name: own.sample() for own in found}, elsewhere)
+    without = {own.name: own.unknown.sample() for own in found if own.unknown is not None}
+    judged_without = judge_unknown(spec, without, judged, elsewhere)
+    return [
+        replace(
+            _with_verdicts(own, row, spec, judged),
+            unknown=None if own.unknown is None else _with_verdicts(own.unknown, row, spec, judged_without),
+        )
+        for own, row in zip(found, wanted, strict=True)
+    ]
 
 
 def _read(directory: RunDirectory, spec: Spec, row: Row, *, steps: bool, lenient: bool) -> RowResult:
@@ -121,7 +153,8 @@ def _read(directory: RunDirectory, spec: Spec, row: Row, *, steps: bool, lenient
         directory.check(row.name)
     tasks, diverged = row.setting.stream.tasks, directory.diverged(row.name)
     seeds = [seed for seed in spec.seeds if seed not in diverged]
-    matrices = np.stack([directory.accuracy(row.name, seed, tasks) for seed in seeds])
+    matrices, without = (directory.accuracies(row.name, seeds, tasks, unknown=own) for own in (False, True))
+    assert matrices is not None
     lines = [logged(directory, row, seed, lenient=lenient)[0] for seed in seeds] if steps else []
     logs = [errors(own, matrix) | diagnose(own) for own, matrix in zip(lines, matrices, strict=steps)]
     names = list(dict.fromkeys(name for log in logs for name in log))  # a seed may have drawn no unlabelled batch
@@ -129,7 +162,8 @@ def _read(directory: RunDirectory, spec: Spec, row: Row, *, steps: bool, lenient
         name: interval([log[name] for log in logs if name in log], BOUNDS.get(name, EVERYWHERE)) for name in names
     }
     short, ratio = row.setting.one_task, diagnostics.get(RATIO) if all(lines) else None  # a log may be damaged
-    return RowResult(
+    facts, unknown = directory.known_draws(row.name), row.setting.evaluation.task == "unknown"
+    found = RowResult(
         name=row.name,
         label=row.label,
         seeds=seeds,
@@ -140,10 +174,22 @@ def _read(directory: RunDirectory, spec: Spec, row: Row, *, steps: bool, lenient
         paired=None,
         tests=None if short is None else when_tested(short),
         diverged=diverged,
-        chance=chance(directory.known_draws(row.name)),
+        chance=chance_without_task(facts) if unknown else chance(facts),
         ratio=stored_ratio(directory, row.name) if ratio is None else ratio.mean,
         undone=_undone(directory, row.name, lenient=lenient),
+        task="unknown" if unknown else "known",
     )
+    if without is None:
+        return replace(found, only_known=_only_known(row.setting))
+    measures, guess = [measure(matrix) for matrix in without], chance_without_task(facts)
+    return replace(found, unknown=replace(found, matrices=without, measures=measures, chance=guess, task="unknown"))
+
+
+def _only_known(setting: Setting) -> str:
+    """Why there is no accuracy without the task, where tasks have different classes."""
+    if setting.masked and "task-modules" in LEARNERS[setting.learner.name].traits:
+        return "not applicable without the task: every task has weights of its own"
+    return ""
 
 
 def _with_verdicts(own: RowResult, row: Row, spec: Spec, judged: Judged) -> RowResult:

@@ -44,14 +44,21 @@ class RunResult:
         """Every row against the first, seed by seed, with the verdicts of the report.
 
         Rows on another stream than the first are left out. A comparison has ``title``, ``difference`` (with ``mean``,
-        ``low`` and ``high``), ``verdict``, ``seeds`` and ``paired``, which has the tests.
+        ``low`` and ``high``), ``verdict``, ``seeds`` and ``paired``, which has the tests; ``unknown`` is the same
+        without the task, where that was measured.
         """
         others = [own for own in self.rows if own.paired is not None]
         if not others:
             return []
         sides = {own.name: own for own in locate(self.directory).rows()[0]}
         base = sides[self.rows[0].name]
-        return [Comparison(base, sides[own.name], own.seeds, own.paired) for own in others if own.paired is not None]
+        return [
+            Comparison(
+                base, sides[own.name], own.seeds, own.paired, None if own.unknown is None else own.unknown.paired
+            )
+            for own in others
+            if own.paired is not None
+        ]
 
     def row(self, name: str) -> RowResult:
         """The row of this name."""

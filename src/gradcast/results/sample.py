@@ -67,6 +67,17 @@ class Sample:
         return [seed for seed in other.seeds if seed in self.seeds]
 
 
+def chance_without_task(facts: Mapping[str, object]) -> float | None:
+    """The same where the task is not known: one of all classes of the stream."""
+    listed = facts.get(TASK_CLASSES, facts.get("class_order"))
+    if isinstance(listed, str):  # every seed has its own, of so many classes in all
+        each, tasks = facts.get("classes_per_task"), facts.get("labelled_images")
+        count = each * len(tasks) if isinstance(each, int) and isinstance(tasks, list) else 0
+    else:
+        count = len({label for own in listed for label in own}) if isinstance(listed, list) else 0
+    return 100 / count if count else None
+
+
 def chance(facts: Mapping[str, object]) -> float | None:
     """ACC of a guess, in per cent, by what was drawn to make a stream; None where that does not say."""
     listed, classes = facts.get(TASK_CLASSES), facts.get("classes_per_task")

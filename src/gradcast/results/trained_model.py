@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from gradcast.errors import GradcastError
-from gradcast.results.preprocess import Preprocess
+from gradcast.results.preprocess import AnyImages, Preprocess
 
 
 class TrainedModel(nn.Module):
@@ -30,6 +30,21 @@ class TrainedModel(nn.Module):
         self.network, self.classes, self.preprocess = network, list(classes), preprocess
         self.columns = tuple(columns)  # of every task, in the order of its classes
 
+    def predict(self, images: AnyImages, task: int | None = None) -> list[str]:
+        """The name of the class that each image shows: one of all classes, or of a task's own.
+
+        Images are whatever ``preprocess`` takes. Where every task has weights of its own, say which task.
+        """
+        if task is None and isinstance(self.network, TaskNetworks) and self.tasks > 1:
+            raise GradcastError(
+                f"every task of this run has weights of its own, and its answers need the task: give task=0 to "
+                f"{self.tasks - 1}"
+            )
+        with torch.no_grad():
+            logits = self(self.preprocess(images, task=task))
+        columns = range(len(self.classes)) if task is None else self.columns[self._checked(task)]
+        return [self.classes[columns[place]] for place in logits[:, list(columns)].argmax(1).tolist()]
+
     def forward(self, x: Float[Tensor, "n c h w"]) -> Float[Tensor, "n columns"]:
         """Logits; the images are moved to the device of the weights."""
         logits: Tensor = self.network(x.to(next(self.parameters())))
@@ -45,11 +60,14 @@ class TrainedModel(nn.Module):
 
         They are a list where the task brings classes back that lie apart.
         """
-        if not 0 <= task < self.tasks:
-            raise GradcastError(f"there is no task {task}; tasks are 0 to {self.tasks - 1}")
-        own = list(self.columns[task])
+        own = list(self.columns[self._checked(task)])
         together = slice(own[0], own[-1] + 1)
         return together if own == list(range(together.start, together.stop)) else own
+
+    def _checked(self, task: int) -> int:
+        if not 0 <= task < self.tasks:
+            raise GradcastError(f"there is no task {task}; tasks are 0 to {self.tasks - 1}")
+        return task
 
 
 class TaskNetworks(nn.Module):

@@ -36,10 +36,11 @@ def _warn_of_idle_signals(spec: Spec, shared: PreparedRun) -> None:
 def _warn_of_single_classes(spec: Spec, shared: PreparedRun) -> None:
     """Where the task is known and has one class, every answer is right."""
     for setting in (row.setting for row in spec.rows):
-        if setting.masked and shared.stream(setting).width == 1:
+        stream = shared.stream(setting)
+        if stream.width == 1 and not stream.same_classes and setting.evaluation.task != "unknown":
             warn(
-                "every task has a single class and is known at the test: any network is right in 100 % and the "
-                "accuracies say nothing; raise stream.classes_per_task, or look at the accuracy without the task"
+                "every task has a single class: where the task is known, any network is right in 100 % and the "
+                "accuracies say nothing; set evaluation.task=unknown, or raise stream.classes_per_task"
             )
             return
 

@@ -4,6 +4,7 @@ spec.toml                                                     what was asked for
 ROW/stream.json                                               what was drawn to make the tasks
 ROW/groups.json  checkpoint-N.safetensors                     while the row trains: seeds at once, state after N steps
 ROW/seed-N/metrics.jsonl  accuracy.csv  weights.safetensors   one replica
+ROW/seed-N/accuracy-unknown-task.csv                          where tasks have different classes: without the task
 ROW/seed-N/head_start.json                                    where the row has a head start: its losses
 ROW/seed-N/features.json                                      of the first seed, for learners with two kinds of features
 ROW/diverged.json                                             seeds that diverged, with the reason, where there are any
@@ -222,11 +223,13 @@ class RunDirectory:
         found = self.family()
         return None if found is None else found.elsewhere
 
-    def accuracy(self, row: str, seed: int, tasks: int | None = None) -> Float[np.ndarray, "rows tasks"]:
+    def accuracy(
+        self, row: str, seed: int, tasks: int | None = None, name: str = manifest.ACCURACY
+    ) -> Float[np.ndarray, "rows tasks"]:
         """The accuracy matrix of one replica, row 0 before training; of so many tasks, where that is known."""
-        file = self.seed(row, seed) / "accuracy.csv"
+        file = self.seed(row, seed) / name
         try:
-            heading, *lines = self.read(row, f"seed-{seed}/accuracy.csv").splitlines() or [""]
+            heading, *lines = self.read(row, f"seed-{seed}/{name}").splitlines() or [""]
             found = heading.count(",")
             if found == 0 or tasks not in (None, found):
                 raise ValueError(f"{found} tasks" + ("" if tasks is None else f" where the specification says {tasks}"))
@@ -235,6 +238,15 @@ class RunDirectory:
             return np.array(shares(lines, found))
         except (OSError, ValueError) as error:
             raise damaged(file, error) from None
+
+    def accuracies(
+        self, row: str, seeds: Sequence[int], tasks: int, *, unknown: bool = False
+    ) -> Float[np.ndarray, "seeds rows tasks"] | None:
+        """The matrices of all replicas; those without the task are None where they were not measured."""
+        name = manifest.UNKNOWN_TASK if unknown else manifest.ACCURACY
+        if unknown and not any((self.seed(row, seed) / name).is_file() for seed in seeds):
+            return None
+        return np.stack([self.accuracy(row, seed, tasks, name) for seed in seeds])
 
     def metrics(self, row: str, seed: int, tasks: int | None = None) -> list[Line]:
         """The logged steps of one replica; of so many tasks, where that is known."""

@@ -18,7 +18,9 @@ from gradcast.runs.sealed import Schema, digest, read_sealed, write_sealed
 
 NAME = "manifest.json"
 ROW_FILES = ("stream.json", "env.json", "diverged.json")
-SEED_FILES = ("metrics.jsonl", "accuracy.csv", "weights.safetensors", "head_start.json", "features.json")
+ACCURACY = "accuracy.csv"
+UNKNOWN_TASK = "accuracy-unknown-task.csv"  # the same without the task of test images, where it is measured
+SEED_FILES = ("metrics.jsonl", ACCURACY, UNKNOWN_TASK, "weights.safetensors", "head_start.json", "features.json")
 BLOCK = 2**20
 FileName = Annotated[str, Field(pattern=rf"^({'|'.join(ROW_FILES)}|seed-[0-9]+/({'|'.join(SEED_FILES)}))$")]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]

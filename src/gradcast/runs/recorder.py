@@ -18,6 +18,7 @@ from torch import Tensor
 from gradcast.core import Metrics
 from gradcast.errors import GradcastError, warn
 from gradcast.runs.directory import RunDirectory
+from gradcast.runs.manifest import ACCURACY, UNKNOWN_TASK
 from gradcast.runs.safe_files import named, open_file, synchronise
 from gradcast.runs.trackers import Tracker
 
@@ -97,7 +98,8 @@ class Growing:
 class Recorder:
     """Writes the metrics and accuracies of one row while it trains; numbers leave the device once a task.
 
-    Of long tasks only ``every`` so many steps' numbers are kept, and written at once.
+    Of long tasks only ``every`` so many steps' numbers are kept, and written at once. ``both``: accuracies come with
+    the task of test images and without it.
 
     A full disk does not end the run: numbers wait in memory until there is room, or until ``close``.
     """
@@ -112,11 +114,13 @@ class Recorder:
         trackers: Sequence[Tracker] = (),
         *,
         every: int = 1,
+        both: bool = False,
     ) -> None:
         self.row, self.seeds, self.trackers, self.every = row, seeds, trackers, every
         self.places = [directory.seed(row, seed) for seed in seeds]
         self.metrics = [Growing(place / "metrics.jsonl") for place in self.places]
-        self.accuracies = [Growing(place / "accuracy.csv") for place in self.places]
+        self.accuracies = [Growing(place / ACCURACY) for place in self.places]
+        self.unknown = [Growing(place / UNKNOWN_TASK) for place in self.places] if both else []
         self.pending: list[tuple[int, int, Metrics]] = []
 
     @property
@@ -140,7 +144,7 @@ class Recorder:
             each.cut(*lengths[each.name])
 
     def _growing(self) -> list[Growing]:
-        return [*self.metrics, *self.accuracies]
+        return [*self.metrics, *self.accuracies, *self.unknown]
 
     def stepped(self, step: int, task: int, metrics: Metrics) -> None:
         """Keep the step's numbers until the next write, or write them where few steps' are kept."""
@@ -153,19 +157,21 @@ class Recorder:
     def trained(self, task: int) -> None:
         """Nothing to write."""
 
-    def evaluated(self, tasks_done: int, accuracy: Float[Tensor, "r tasks"]) -> None:
-        """Write what is pending and a row of each replica's accuracy matrix."""
-        for growing, values in zip(self.accuracies, accuracy.tolist(), strict=True):
-            text = io.StringIO()
-            writer = csv.writer(text, lineterminator="\n")
-            if tasks_done == 0:
-                writer.writerow(["tasks_done", *(f"task_{task}" for task in range(len(values)))])
-            writer.writerow([tasks_done, *values])
-            growing.append(text.getvalue())
+    def evaluated(
+        self, tasks_done: int, accuracy: Float[Tensor, "r tasks"], unknown: Float[Tensor, "r tasks"] | None = None
+    ) -> None:
+        """Write what is pending and a row of each replica's accuracy matrix, or matrices."""
+        kinds = [("accuracy", self.accuracies, accuracy)]
+        if unknown is not None:
+            kinds.append(("accuracy_unknown_task", self.unknown, unknown))
+        for _, files, matrix in kinds:
+            for growing, values in zip(files, matrix.tolist(), strict=True):
+                growing.append(_matrix_row(tasks_done, values))
         self.flush()
-        for seed, values in zip(self.seeds, accuracy.tolist(), strict=True):
-            named = {f"accuracy/task_{task}": value for task, value in enumerate(values)}
-            self._track(seed, tasks_done, named | {"accuracy/mean": sum(values) / len(values)})
+        for name, _, matrix in kinds:
+            for seed, values in zip(self.seeds, matrix.tolist(), strict=True):
+                named = {f"{name}/task_{task}": value for task, value in enumerate(values)}
+                self._track(seed, tasks_done, named | {f"{name}/mean": sum(values) / len(values)})
 
     def flush(self) -> None:
         """Write what there is, as far as the disk takes it."""
@@ -207,6 +213,16 @@ class Recorder:
         """Infinities, which are words here, are not for curves."""
         for tracker in self.trackers:
             tracker.scalars(self.row, seed, step, {k: v for k, v in values.items() if isinstance(v, float)})
+
+
+def _matrix_row(tasks_done: int, values: Sequence[float]) -> str:
+    """A line of an accuracy matrix; before the first, its heading."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    if tasks_done == 0:
+        writer.writerow(["tasks_done", *(f"task_{task}" for task in range(len(values)))])
+    writer.writerow([tasks_done, *values])
+    return text.getvalue()
 
 
 def _known(keys: Sequence[str], numbers: Sequence[float]) -> dict[str, float | str]:

@@ -44,7 +44,8 @@ class RowTraining:
     def train_group(self, index: int, loop: Loop) -> None:
         """A group of seeds, to its weights."""
         directory, row, seeds = self.directory, self.row.name, list(loop.seeds)
-        recorder = Recorder(directory, row, seeds, self.trackers, every=loop.extent.every)
+        both = loop.task == "both"
+        recorder = Recorder(directory, row, seeds, self.trackers, every=loop.extent.every, both=both)
         keeper = self._keeper(loop, recorder)
         if keeper.position is None:
             directory.clear(row, seeds)

@@ -46,7 +46,7 @@ from gradcast.streams.scale import reference_scale, scale_for
 from gradcast.streams.stream import Stream
 from gradcast.streams.task_data import TaskData
 from gradcast.training.average import Average
-from gradcast.training.evaluate import Tests
+from gradcast.training.evaluate import Tests, task_knowledge
 from gradcast.training.loop import Loop
 from gradcast.training.plateau import Plateau
 from gradcast.training.schedule_tables import PlateauSpec, StepsSpec
@@ -149,7 +149,8 @@ def loop(
     average = Average(trainer.model, steps) if steps > 1 else None
     feeds = _feeds(setting, pools, data)
     draws = Draws(feeds, setting.policy, data.seeds, by_epoch=setting.plateau is not None) if feeds else None
-    return Loop(data, trainer, _schedule(setting, data, trainer, average), tests, draws, average)
+    knowledge = task_knowledge(setting.evaluation.task, data.stream, trainer)
+    return Loop(data, trainer, _schedule(setting, data, trainer, average), tests, draws, average, knowledge)
 
 
 def validation(setting: Setting) -> float:

@@ -59,6 +59,16 @@ def _check_heads(setting: Setting, stream: Stream) -> None:
         raise GradcastError(
             f"model.heads = {choice!r} is for tasks of different classes, and these have all the same: leave it out"
         )
+    asked = setting.evaluation.task
+    if asked in ("unknown", "both") and stream.same_classes:
+        raise GradcastError(
+            f"evaluation.task = {asked!r} is for tasks of different classes, and these have all the same: leave it out"
+        )
+    if asked in ("unknown", "both") and "task-modules" in LEARNERS[learner].traits:
+        raise GradcastError(
+            f"evaluation.task = {asked!r} needs one network for all tasks, and {learner!r} has weights of each task's "
+            "own: leave it out"
+        )
     if "own-network" in LEARNERS[learner].traits and len(set(map(len, stream.task_classes))) > 1:
         raise GradcastError(
             f"the learner {learner!r} makes heads of one size and these tasks have different numbers of classes; "

@@ -15,7 +15,7 @@ from gradcast.head_start.head_start_table import HeadStartSpec
 from gradcast.learners.gem import GemSpec
 from gradcast.learners.registry import LEARNERS, LearnerSpec
 from gradcast.networks.registry import NETWORKS, MlpSpec, ModelSpec
-from gradcast.replicas.heads import HeadsKind
+from gradcast.replicas.heads import HeadsKind, TaskKnowledge
 from gradcast.signals.policy import Policy
 from gradcast.signals.registry import SIGNALS, NoSignalSpec, SignalSpec
 from gradcast.specs.table import EpochCount, Natural, Pixels, Place, Positive, Share, Table, TaskCount, Words, nearest
@@ -76,7 +76,8 @@ class EvaluationSpec(Table):
 
     drop_last: bool = False  # the published code never looks at a test set's last image and counts it as wrong
     average: Positive = 1  # steps over which weights are averaged for evaluation; 1: as they are
-    omitted_defaults: ClassVar[tuple[str, ...]] = ("average",)
+    task: Literal["auto"] | TaskKnowledge = "auto"  # of a test image; auto: both, where tasks have different classes
+    omitted_defaults: ClassVar[tuple[str, ...]] = ("average", "task")
 
 
 # The choices by name, for messages and for rows that change a name.
@@ -163,6 +164,7 @@ def describe(setting: Setting) -> str:
     pool = spec.pool or setting.pool[0].name
     ahead = ("head start" if pool == "unlabelled" else f"head start on {pool}") if spec.steps else ""
     learner = LEARNERS[setting.learner.name].describe(setting.learner)
+    learner += {"seen": ", loss over classes seen", "all": ", loss over all classes"}.get(setting.model.heads, "")
     return " + ".join(filter(None, (learner, *signals, averaged, ahead)))
 
 

@@ -1,22 +1,27 @@
-"""Accuracy of every replica on every task's test set."""
+"""Accuracy of every replica on every task's test set, where the task of an image is known and where it is not."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Literal
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from gradcast.data.images import Images
 from gradcast.devices import Place
+from gradcast.errors import GradcastError
+from gradcast.replicas.heads import Heads, TaskKnowledge
 from gradcast.replicas.replicas import Replicas
 from gradcast.streams.scale import Scale
+from gradcast.streams.stream import Stream
 from gradcast.streams.task_data import TaskData
 from gradcast.training.trainer import Trainer
 
 CHUNK = {"cpu": 100, "cuda": 10_000}  # images a forward pass: what a cache holds, what keeps a GPU busy
 OWN_CHUNK = {"cpu": 64, "cuda": 512}  # the same where every replica has images of its own
+Both = tuple[Float[Tensor, "r tasks"], Float[Tensor, "r tasks"]]  # accuracies with the task, and without it
 VALUES = 10_000 * 28 * 28  # of a pass's images, at most: features of Conv-Large take 85 times their room
 
 
@@ -39,8 +44,13 @@ class SharedTests:
 
     def __call__(self, trainer: Trainer, tasks: range) -> Float[Tensor, "r tasks"]:
         """Share of right answers in these tasks, in float64."""
+        return self.both(trainer, tasks, 0)[0]
+
+    @torch.no_grad()
+    def both(self, trainer: Trainer, tasks: range, done: int) -> Both:
+        """The same, and without the task: among all classes of the first ``done`` tasks."""
         model, first = trainer.evaluated, tasks.start
-        right = torch.zeros(model.count, len(tasks), dtype=torch.float64, device=self.y.device)
+        right = torch.zeros(2, model.count, len(tasks), dtype=torch.float64, device=self.y.device)
         size = min(CHUNK[self.y.device.type], max(VALUES // self.x[0].numel(), 1))
         for start, end, theta in self._runs(trainer, tasks):
             with _with_weights(model, theta):
@@ -48,9 +58,11 @@ class SharedTests:
                     chunk = slice(place, min(place + size, end))
                     images, own = self.scale(self.x[chunk], self.dtype), self.task[chunk]
                     answers = trainer.classify(images.unsqueeze(0).expand(model.count, *images.shape), own)
-                    hits = (model.classify(images, own) if answers is None else answers) == self.y[chunk]
-                    right.index_add_(1, own - first, hits.double())
-        return right / self.count[tasks.start : tasks.stop]
+                    outputs = model.outputs_of(images) if answers is None else None
+                    hits = _hits(model.heads, outputs, answers, self.y[chunk], own, done)
+                    right.index_add_(2, own - first, hits.double())
+        known, unknown = right / self.count[tasks.start : tasks.stop]
+        return known, unknown
 
     def _runs(self, trainer: Trainer, tasks: range) -> Iterator[tuple[int, int, Tensor | None]]:
         """Images that pass with the same weights: those of all tasks, unless tasks have weights of their own."""
@@ -68,13 +80,21 @@ class OwnTests:
     def __init__(self, data: TaskData, *, drop_last: bool) -> None:
         self.data, self.drop_last = data, drop_last
 
-    @torch.no_grad()
     def __call__(self, trainer: Trainer, tasks: range) -> Float[Tensor, "r tasks"]:
         """Share of right answers in these tasks, in float64."""
-        found = [self._accuracy(trainer, task) for task in tasks]
-        return torch.stack(found, dim=1) if found else torch.zeros(trainer.model.count, 0, dtype=torch.float64)
+        return self.both(trainer, tasks, 0)[0]
 
-    def _accuracy(self, trainer: Trainer, task: int) -> Float[Tensor, " r"]:
+    @torch.no_grad()
+    def both(self, trainer: Trainer, tasks: range, done: int) -> Both:
+        """The same, and without the task: among all classes of the first ``done`` tasks."""
+        found = [self._accuracy(trainer, task, done) for task in tasks]
+        if not found:
+            nothing = torch.zeros(trainer.model.count, 0, dtype=torch.float64)
+            return nothing, nothing
+        known, unknown = torch.stack(found, dim=-1)
+        return known, unknown
+
+    def _accuracy(self, trainer: Trainer, task: int, done: int) -> Float[Tensor, "2 r"]:
         model, portion, theta = trainer.evaluated, self.data.test(task), trainer.weights_for(task)
         counts = portion.counts
         if self.drop_last:
@@ -85,13 +105,39 @@ class OwnTests:
             tasks = torch.full_like(batch.y[0], task)
             with _with_weights(model, theta):
                 answers = trainer.classify(batch.x, tasks)
-                if answers is None:
-                    answers = model.forward(batch.x, task, statistics="frozen").z.argmax(-1)
-            hits.append((answers == batch.y).sum(1))
+                outputs = model.everything(batch.x, statistics="frozen").z if answers is None else None
+            hits.append(_hits(model.heads, outputs, answers, batch.y, tasks, done).sum(-1))
         return torch.stack(hits).sum(0).double() / counts
 
 
 Tests = SharedTests | OwnTests
+
+
+def _hits(
+    heads: Heads, outputs: Tensor | None, answers: Tensor | None, y: Tensor, tasks: Tensor, done: int
+) -> Bool[Tensor, "2 r n"]:
+    """Which answers are right with the task and without it, by the same outputs, or by the learner's own answers."""
+    if answers is not None or outputs is None:
+        assert answers is not None
+        known = answers == y
+        return torch.stack([known, torch.zeros_like(known)])
+    known = heads.own(outputs, tasks).argmax(-1) == y
+    if done == 0:  # no class was seen, so none is the answer
+        return torch.stack([known, torch.zeros_like(known)])
+    unknown = heads.seen(outputs, done - 1).argmax(-1) == heads.column(y.clamp_min(0), tasks)
+    return torch.stack([known, unknown & (y >= 0)])
+
+
+def task_knowledge(wanted: Literal["auto"] | TaskKnowledge, stream: Stream, trainer: Trainer) -> TaskKnowledge:
+    """Whether the task of a test image is known, as far as classes and learner allow a choice."""
+    if wanted == "known" or (wanted == "auto" and (stream.same_classes or not trainer.task_free)):
+        return "known"
+    if not trainer.task_free:
+        raise GradcastError(
+            f"evaluation.task = {wanted!r} needs one network for all tasks, and this learner answers with the task: "
+            "leave it out"
+        )
+    return "both" if wanted == "auto" else wanted
 
 
 @contextmanager

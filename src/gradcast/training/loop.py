@@ -11,6 +11,7 @@ from torch import Tensor
 
 from gradcast.core import Batch, Feeds, Metrics
 from gradcast.devices import to_device
+from gradcast.replicas.heads import TaskKnowledge
 from gradcast.streams.draws import Draws
 from gradcast.streams.task_data import TaskData
 from gradcast.training.average import Average, shown
@@ -37,8 +38,10 @@ class Observer(Protocol):
         """The task's last step is done, on the device too."""
         ...
 
-    def evaluated(self, tasks_done: int, accuracy: Float[Tensor, "r tasks"]) -> None:
-        """A row of the accuracy matrix is known."""
+    def evaluated(
+        self, tasks_done: int, accuracy: Float[Tensor, "r tasks"], unknown: Float[Tensor, "r tasks"] | None = None
+    ) -> None:
+        """A row of the accuracy matrix is known, and of that without the task where there is one."""
         ...
 
 
@@ -115,6 +118,7 @@ class Loop:
     tests: Tests
     draws: Draws | None = None
     average: Average | None = None  # evaluated and kept in place of the weights themselves
+    task: TaskKnowledge = "known"  # of a test image
     check: FiniteCheck = field(init=False)
 
     def __post_init__(self) -> None:
@@ -216,9 +220,14 @@ class Loop:
         """Tasks that have no weights yet count as guessed."""
         tasks, guessed = self.data.tasks, self.schedule.only_tasks_over or self.trainer.by_task
         chance = torch.tensor([self.data.stream.chance(task) for task in range(tasks)], dtype=torch.float64)
-        accuracy = chance.repeat(len(self.seeds), 1)
+        known, unknown = chance.repeat(len(self.seeds), 1), torch.zeros(len(self.seeds), tasks, dtype=torch.float64)
+        done = range(tasks_done if guessed else tasks)
         with shown(self.average, self.trainer.model):
-            done = tasks_done if guessed else tasks
-            accuracy[:, :done] = self.tests(self.trainer, range(done)).cpu()
+            if self.task == "known":
+                known[:, : len(done)] = self.tests(self.trainer, done).cpu()
+            else:
+                both = self.tests.both(self.trainer, done, tasks_done)
+                known[:, : len(done)], unknown[:, : len(done)] = (own.cpu() for own in both)
+        first = unknown if self.task == "unknown" else known
         for observer in observers:
-            observer.evaluated(tasks_done, accuracy)
+            observer.evaluated(tasks_done, first, unknown if self.task == "both" else None)

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from gradcast.core import Batch, Feeds, Metrics, TaskImages
+from gradcast.core import Batch, Feeds, Learner, Metrics, TaskImages
 from gradcast.gradients.cross_entropy import cross_entropy
 from gradcast.gradients.sgd import LearningRate, Sgd
 from gradcast.replicas.replicas import Replicas
@@ -55,6 +55,11 @@ class Trainer(Protocol):
     @property
     def by_task(self) -> bool:
         """Whether tasks have weights of their own: a task to come has none yet."""
+        ...
+
+    @property
+    def task_free(self) -> bool:
+        """Whether it has an answer for an image whose task is not known: the largest logit of one network."""
         ...
 
     @property
@@ -147,6 +152,11 @@ class StepTrainer:
     def by_task(self) -> bool:
         """Whether there are modules of each task."""
         return self.modules is not None
+
+    @property
+    def task_free(self) -> bool:
+        """Unless tasks have weights of their own, or the learner answers in its own way."""
+        return self.modules is None and type(self.update.learner).classify is Learner.classify
 
     @property
     def model(self) -> Replicas:

@@ -232,7 +232,9 @@ class Watch:
         self.worst.add(self._params(), steps[f"after_task/{task}"], f"params after task {task}")
         self.worst.add(self._judge(), steps[f"after_task_discriminator/{task}"], f"discriminator after task {task}")
 
-    def evaluated(self, tasks_done: int, accuracy: Float[Tensor, "r tasks"]) -> None:
+    def evaluated(
+        self, tasks_done: int, accuracy: Float[Tensor, "r tasks"], unknown: Float[Tensor, "r tasks"] | None = None
+    ) -> None:
         """A row of the test matrix: all losses, and the accuracies that the loop itself found."""
         for task in range(tasks_done):
             recorded = self.trace.arrays[f"test/{tasks_done - 1}"][task]

@@ -72,6 +72,13 @@ VARIANTS = {
     ),
     "outputs kept from step to step": ("learner.memory=5", "stream.samples=40", "model.hidden=[32]"),
     "memories of unequal size": ("learner.memory=13", "stream.samples=7"),
+    "classes of all tasks so far": (
+        "stream.scenario=split",
+        "stream.classes_per_task=3",
+        "model.heads=seen",
+        "learner.name=a-gem",
+        "signal.name=predicted",
+    ),
     "float64": ("dtype=float64", "learner.name=dcl"),
     "mixtures": ("signal.name=meta-gradient", "signal.mix_up=0.5"),
     "protected teacher": ("signal.name=one-hot", "signal.protected=true", "learner.name=dcl"),

@@ -81,7 +81,7 @@ class Acl:
         self.start = Snapshot()  # what the task began with
         self.best = Snapshot()  # each discriminator at its lowest loss on the training images
 
-    by_task = True
+    by_task, task_free = True, False
 
     @property
     def skips(self) -> bool:

@@ -78,7 +78,9 @@ def _panel() -> tuple["Figure", "Axes"]:
 
 def _draw_accuracy(axis: "Axes", result: RowResult) -> "AxesImage":
     image = _draw(axis, 100 * result.matrices.mean(0), limits=(0, 100), colours="viridis")
-    axis.set_title(f"{plain(result.label, 34)}\nACC {100 * result.over_seeds('acc').mean:.1f} %", parse_math=False)
+    axis.set_title(
+        f"{plain(result.label, 34)}\n{result.compared} {100 * result.over_seeds('acc').mean:.1f} %", parse_math=False
+    )
     return image
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from gradcast.results.report.read import Run
 from gradcast.results.report.summary import standing
 from gradcast.results.report.tables import Cell, Table, estimate, figure
-from gradcast.results.report.words import counted, diagnosed, measured, shifted
+from gradcast.results.report.words import counted, diagnosed, measured, measured_without_task, shifted, without_task
 from gradcast.results.result import RowResult
 from gradcast.results.statistics import Shift
 
@@ -23,16 +23,18 @@ COSTS = [
 
 def results_table(run: Run) -> Table:
     """Every measure of every finished row, with the difference to the first."""
+    without = measured_without_task(run.results)
     rows = [
         [
             _named(run, own),
             *(estimate(*each) for each in measured(own).values()),
             estimate(own.paired.difference if own.paired else None, digits=2),
+            *(Cell("not applicable") if each is None else estimate(*each) for each in unknown.values()),
         ]
-        for own in run.results
+        for own, unknown in zip(run.results, without, strict=True)
     ]
     first = run.results[0]
-    head = ["row", *measured(first), f"{first.compared} minus the first row's (points)"]
+    head = ["row", *measured(first), f"{first.compared} minus the first row's (points)", *without[0]]
     return Table("results", "Mean over seeds ± half of the 95 % confidence interval", head, rows)
 
 
@@ -41,9 +43,12 @@ def differences_table(run: Run, compared: Sequence[RowResult]) -> Table:
     first = run.results[0].label
     pairs = [(own, first, own.paired) for own in compared if own.paired is not None]
     pairs += [(own, added.label, added.paired) for own in run.results for added in own.added]
+    unknown = without_task(run.results)
+    pairs += [(own, first, own.paired) for own in unknown if own.paired is not None]
+    pairs += [(own, added.label, added.paired) for own in unknown for added in own.added]
     rows = [
         [
-            _named(run, own),
+            Cell(f"{own.label}{own.suffix}", place=run.place(own)),
             Cell(against),
             estimate(paired.difference, digits=2),
             _between(paired.shift),
@@ -56,7 +61,9 @@ def differences_table(run: Run, compared: Sequence[RowResult]) -> Table:
         for own, against, paired in pairs
     ]
     head = ["row", "against", "mean", "Hodges-Lehmann", "p (paired t)", "p (signed rank)", "corrected"]
-    family = f"verdicts go by the signed-rank test corrected for {counted(run.family, 'claim')} (Holm)"
+    without = max((each.family for own in unknown for each in own.comparisons), default=0)
+    more = f", without the task for {without}" if without else ""
+    family = f"verdicts go by the signed-rank test corrected for {counted(run.family, 'claim')}{more} (Holm)"
     guess = f"seeds needed are a guess from {counted(len(run.spec.seeds), 'seed')}, at the corrected level"
     title = f"Differences in {compared[0].compared}, seed by seed; {family}; {guess}"
     return Table("differences", title, [*head, "effect size", "seeds needed"], rows)

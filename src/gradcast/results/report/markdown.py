@@ -11,8 +11,19 @@ from gradcast.results.figures import accuracy_matrices, signal_courses
 from gradcast.results.figures.feature_maps import feature_panels, said
 from gradcast.results.figures.style import save_png, stamp
 from gradcast.results.quick import mark
-from gradcast.results.report.words import DIVISOR, SELECTED, diagnosed, headline, measured, number, shifted, verdicts
-from gradcast.results.result import RowResult
+from gradcast.results.report.words import (
+    DIVISOR,
+    SELECTED,
+    diagnosed,
+    headline,
+    measured,
+    measured_without_task,
+    number,
+    shifted,
+    verdicts,
+    without_task,
+)
+from gradcast.results.result import UNKNOWN, RowResult
 from gradcast.runs.directory import RunDirectory
 from gradcast.runs.safe_files import write_text
 
@@ -40,7 +51,7 @@ def write_report(directory: RunDirectory, results: Sequence[RowResult]) -> None:
         "",
         "## Results",
         "",
-        *_table(["", *measured(results[0])], [[r.label, *_cells(r)] for r in results]),
+        *_table(*_results(results)),
         "",
         SELECTED if few else DIVISOR,
         "",
@@ -80,22 +91,37 @@ def _pictures(results: Sequence[RowResult]) -> list[tuple[str, str, "Figure"]]:
     drawn = [] if courses is None else [(name, f"What happened, {words}", courses)]
     if few:
         return drawn
-    matrices = "Mean accuracy on each task after each task"
-    return [*drawn, ("accuracy-matrix.png", matrices, accuracy_matrices(results))]
+    matrices, unknown = "Mean accuracy on each task after each task", without_task(results)
+    drawn.append(("accuracy-matrix.png", matrices, accuracy_matrices(results)))
+    if unknown:
+        drawn.append(("accuracy-matrix-unknown-task.png", f"{matrices}{UNKNOWN}", accuracy_matrices(unknown)))
+    return drawn
 
 
-def _cells(result: RowResult) -> list[str]:
-    return [number(*own) for own in measured(result).values()]
+def _results(results: Sequence[RowResult]) -> tuple[list[str], list[list[str]]]:
+    """Headings and rows of the table of measures."""
+    without = measured_without_task(results)
+    rows = [
+        [
+            result.label,
+            *(number(*own) for own in measured(result).values()),
+            *("not applicable" if own is None else number(*own) for own in unknown.values()),
+        ]
+        for result, unknown in zip(results, without, strict=True)
+    ]
+    return ["", *measured(results[0]), *without[0]], rows
 
 
 def _differences(results: Sequence[RowResult]) -> list[str]:
     rows = []
-    for result in results:
+    for result in (*results, *without_task(results)):
         if result.paired is not None:
             found = result.paired
             corrected = "" if found.wilcoxon_holm is None else f"{found.wilcoxon_holm:.3f}"
             mean = number(found.difference, digits=2)
-            rows.append([result.label, mean, shifted(found.shift), f"{found.wilcoxon:.3f}", corrected])
+            rows.append(
+                [f"{result.label}{result.suffix}", mean, shifted(found.shift), f"{found.wilcoxon:.3f}", corrected]
+            )
     if not rows:
         return ["One row, nothing to compare."]
     head = ["", "mean ± t interval", "Hodges-Lehmann (simultaneous interval)", "p (signed rank)", "corrected (Holm)"]

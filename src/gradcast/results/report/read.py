@@ -165,9 +165,11 @@ def _row(directory: RunDirectory, spec: Spec, place: int, row: Row) -> RowState:
         metrics = (metrics_so_far(own / "metrics.jsonl", tasks) for own in places)
         done = [int((~np.isnan(matrix).any(1)).sum()) - 1 for matrix in matrices]
     short, curves = row.setting.one_task, courses(row.setting, metrics, ("loss", *COURSES))
-    accuracy = np.stack([over_seen_tasks(matrix) for matrix in matrices])
-    if short is None and not np.isnan(accuracy).all():
-        curves["accuracy"] = accuracy
+    without = directory.accuracies(row.name, seeds, tasks, unknown=True) if finished else None
+    for name, own in (("accuracy", matrices), ("accuracy_unknown_task", without)):
+        accuracy = None if own is None else np.stack([over_seen_tasks(matrix) for matrix in own])
+        if short is None and accuracy is not None and not np.isnan(accuracy).all():
+            curves[name] = accuracy
     text, time, flaw = environment(directory, row.name) if finished else ("", {}, "")
     drawn, damage = feature_map(directory, row.name, seeds[0]) if finished else (None, "")
     begun = finished and row.setting.head_start.steps > 0

@@ -1,5 +1,7 @@
 """The sections of a run's report, in the order in which they are read."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from gradcast.results.figures.curves import Curve, stream_curves
@@ -11,8 +13,8 @@ from gradcast.results.quick import mark
 from gradcast.results.report import evidence
 from gradcast.results.report.blocks import Block, Fold, Gallery, Picture, Section
 from gradcast.results.report.read import Run
-from gradcast.results.report.words import DIVISOR, SELECTED
-from gradcast.results.result import COURSES
+from gradcast.results.report.words import DIVISOR, SELECTED, without_task
+from gradcast.results.result import COURSES, RowResult
 
 MEANING = (
     "ACC is the mean accuracy over all tasks at the end of the stream. BWT says what later tasks changed on earlier "
@@ -32,7 +34,15 @@ NEIGHBOURS = (
 )
 FRAME = "; what the first tenth of the tests showed may lie outside the frame"
 TRUTH = "What unlabelled images really show is known to this report and to nothing that learns."
-STREAM = {"accuracy": "accuracy over the tasks seen (%)", "loss": "training loss"}
+STREAM = {
+    "accuracy": "accuracy over the tasks seen (%)",
+    "accuracy_unknown_task": "accuracy over the tasks seen, task unknown (%)",
+    "loss": "training loss",
+}
+WITHOUT_TASK = (
+    "The same where the task of a test image is not known: the answer is one of all classes seen so far, and a class "
+    "that has not come yet is never the answer."
+)
 
 
 def sections(run: Run) -> list[Section]:
@@ -85,16 +95,21 @@ def _differences(run: Run) -> list[Block]:
 def _matrices(run: Run) -> list[Block]:
     if not run.results:
         return []
-    pictures = [
+    caption = "Mean accuracy on each task after each task, one colour scale for all rows; on top, before training."
+    shown: list[Block] = [Gallery(caption, _heat_maps(run.results)), *_difference_maps(run)]
+    unknown = without_task(run.results)
+    return [*shown, Gallery(WITHOUT_TASK, _heat_maps(unknown))] if unknown else shown
+
+
+def _heat_maps(results: Sequence[RowResult]) -> list[Picture]:
+    return [
         Picture(
-            f"accuracy-matrix-{own.name}",
-            f"Heat map of the accuracy matrix of {own.label}, ACC {100 * own.over_seeds('acc').mean:.1f} %.",
+            f"accuracy-matrix-{own.name}{'-unknown-task' if own.suffix else ''}",
+            f"Heat map of the accuracy matrix of {own.label}, {own.compared} {100 * own.over_seeds('acc').mean:.1f} %.",
             accuracy_matrix(own),
         )
-        for own in run.results
+        for own in results
     ]
-    caption = "Mean accuracy on each task after each task, one colour scale for all rows; on top, before training."
-    return [Gallery(caption, pictures), *_difference_maps(run)]
 
 
 def _difference_maps(run: Run) -> list[Block]:

@@ -8,7 +8,8 @@ from jaxtyping import Float, Int
 
 from gradcast.results.quick import QUICK_LOOK, mark
 from gradcast.results.report.read import Found, RowState, Run
-from gradcast.results.report.words import UNEQUAL, counted, trained_on
+from gradcast.results.report.words import UNEQUAL, counted, trained_on, without_task
+from gradcast.results.result import UNKNOWN
 from gradcast.results.statistics import Interval
 from gradcast.results.verdict import Kind
 
@@ -74,7 +75,11 @@ def findings(run: Run) -> list[Finding]:
         for own in others
     ]
     added = [(f"{own.label}, against {one.label}", one.paired) for own in others for one in own.added]
-    return against_first + [Finding(own.kind, label, own.verdict, own.estimate) for label, own in added]
+    for own in without_task(others):
+        added += [(f"{own.label}{UNKNOWN}", own.paired)] if own.paired is not None else []
+        added += [(f"{own.label}{UNKNOWN}, against {one.label}", one.paired) for one in own.added]
+    notes = [Finding("open", own.label, own.only_known) for own in run.results if own.only_known]
+    return against_first + [Finding(own.kind, label, own.verdict, own.estimate) for label, own in added] + notes
 
 
 def standing(row: RowState) -> str:

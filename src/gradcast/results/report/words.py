@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from gradcast.results.result import IN_PER_CENT, RowResult
+from gradcast.results.result import IN_PER_CENT, UNKNOWN, RowResult
 from gradcast.results.statistics import Interval, Shift
 from gradcast.results.wording import losses
 from gradcast.specs.spec import Setting, Spec
@@ -16,6 +16,7 @@ MEASURES = [
     ("learning_accuracy", "learning accuracy (%)", 100.0),
     ("forgetting", "forgetting", 1.0),
 ]
+WITHOUT_TASK = ("acc", "bwt", "forgetting")  # those that mean something where only classes seen are answers
 ERRORS = {"last_error": "last error (%)", "best_error": "best error (%)"}  # the same where labels are few
 # What the signals did, in the words of the pictures.
 DIAGNOSTICS = {
@@ -50,7 +51,21 @@ def measured(result: RowResult) -> dict[str, tuple[Interval, float, int | None]]
     """Every measure that is shown, by its heading, with its scale and digits."""
     if result.tests is not None:
         return {title: (result.diagnostics[name], 1.0, 2) for name, title in ERRORS.items()}
-    return {title: (result.over_seeds(name), scale, None) for name, title, scale in MEASURES}
+    return {f"{title}{result.suffix}": (result.over_seeds(name), scale, None) for name, title, scale in MEASURES}
+
+
+def measured_without_task(results: Sequence[RowResult]) -> list[dict[str, tuple[Interval, float, int | None] | None]]:
+    """Of every row the measures without the task, by their headings; nothing at all where no row has any."""
+    if not any(result.unknown for result in results):
+        return [{} for _ in results]
+    shown = {f"{title}{UNKNOWN}": (name, scale) for name, title, scale in MEASURES if name in WITHOUT_TASK}
+    return [
+        {
+            title: None if result.unknown is None else (result.unknown.over_seeds(name), scale, None)
+            for title, (name, scale) in shown.items()
+        }
+        for result in results
+    ]
 
 
 def diagnosed(results: Sequence[RowResult]) -> dict[str, list[float | None]]:
@@ -82,12 +97,26 @@ def trained_on(setting: Setting) -> str:
 
 
 def verdicts(results: Sequence[RowResult]) -> list[str]:
-    """One sentence a comparison with the first row, and one for what a signal adds where that row lacks more."""
+    """One sentence a comparison with the first row, and one for what a signal adds where that row lacks more.
+
+    Then the same without the task, where that was measured, and who cannot do without it.
+    """
     base, *others = results
     sentences = [f"{r.label} against {base.label}: {r.paired.verdict if r.paired else UNEQUAL}" for r in others]
     sentences += [f"{r.label} against {own.label}: {own.paired.verdict}" for r in others for own in r.added]
     alone = [f"{base.label}: {note}" for note in losses(base.sample(), "")]
-    return sentences or [*alone, "one row, nothing to compare it with"]
+    compared = [own for own in without_task(results) if own.paired is not None]
+    unknown = [f"Task unknown: {r.label} against {base.label}: {r.paired.verdict}" for r in compared if r.paired]
+    unknown += [
+        f"Task unknown: {r.label} against {own.label}: {own.paired.verdict}" for r in compared for own in r.added
+    ]
+    notes = [f"{own.label}: {own.only_known}" for own in results if own.only_known]
+    return [*(sentences or [*alone, "one row, nothing to compare it with"]), *unknown, *notes]
+
+
+def without_task(results: Sequence[RowResult]) -> list[RowResult]:
+    """The rows that have accuracies without the task, as such."""
+    return [result.unknown for result in results if result.unknown is not None]
 
 
 def number(value: Interval, scale: float = 1.0, digits: int | None = None) -> str:
