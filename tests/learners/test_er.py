@@ -1,12 +1,20 @@
 from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 from torch.nn.functional import cross_entropy
 
+from gradcast.data.cifar import find_cifar, read_cifar
+from gradcast.data.images import Images, Source
 from gradcast.learners.er import ENTRY, Er, ErSpec
 from gradcast.memories.reservoir import Reservoir
+from gradcast.networks.resnet import SlimResNet18
 from gradcast.replicas.heads import Heads, HeadsKind
+from gradcast.runs.run import run
+from gradcast.specs.text import load
 from gradcast.training.step import Step
 from gradcast.training.trainer import StepTrainer, Turn
 from tests.helpers import batch, replicas
@@ -92,3 +100,49 @@ def test_replicas_together_equal_replicas_alone() -> None:
         step(data)
         single(type(data)(data.x[1:], data.y[1:], data.task))
     torch.testing.assert_close(together.theta[1:], alone.theta)
+
+
+def plain_accuracies(
+    weights: Path, test: Images, tasks: int, moments: tuple[np.ndarray, np.ndarray]
+) -> list[list[float]]:
+    """Accuracy on every task of two classes, with the task known and without it, by a plain network of the file."""
+    state = {name.removeprefix("model."): tensor for name, tensor in load_file(weights).items()}
+    network = SlimResNet18(4, 2 * tasks)
+    network.load_state_dict(state)
+    network.eval()
+    found: list[list[float]] = [[], []]
+    for task in range(tasks):
+        own = np.flatnonzero(test.y // 2 == task)
+        x = (test.x[own] / 255 - moments[0][:, None, None]) / moments[1][:, None, None]
+        with torch.no_grad():
+            z = torch.cat([network(part) for part in torch.from_numpy(x).float().split(100)])
+        y = torch.from_numpy(test.y[own])
+        inside = z[:, 2 * task : 2 * task + 2].argmax(1) + 2 * task
+        for kind, answers in zip(found, (inside, z.argmax(1)), strict=True):
+            kind.append(float((answers == y).double().mean()))
+    return found
+
+
+def first_of_each(images: Images, count: int) -> Images:
+    """So many images of every class."""
+    chosen = np.concatenate([np.flatnonzero(images.y == label)[:count] for label in range(10)])
+    return Images(np.asarray(images.x[np.sort(chosen)]), images.y[np.sort(chosen)])
+
+
+@pytest.mark.data
+def test_both_accuracies_on_cifar_10_are_those_of_the_saved_weights(tmp_path: Path, data: Path) -> None:
+    found = find_cifar("cifar-10", data)
+    if found is None:
+        pytest.skip("put cifar-10 into $GRADCAST_DATA to run this")
+    whole = read_cifar("cifar-10", *found)
+    source = Source("few", first_of_each(whole.train, 100), first_of_each(whole.test, 40), whole.classes)
+    spec = load("split-cifar10", ["model.width=4", "seeds=[0]"])
+    spec = spec.model_copy(update={"rows": [row for row in spec.rows if row.name == "er-500"]})
+    directory, (row,) = run(spec, out=tmp_path, source=source, device="cpu")
+    facts = directory.drawn("er-500")
+    moments = (np.array(facts["mean"]), np.array(facts["std"]))
+    known, unknown = plain_accuracies(directory.seed("er-500", 0) / "weights.safetensors", source.test, 5, moments)
+    assert row.unknown is not None
+    assert row.matrices[0, -1].tolist() == pytest.approx(known, abs=0.013)  # one image of 80 may lie on a border
+    assert row.unknown.matrices[0, -1].tolist() == pytest.approx(unknown, abs=0.013)
+    assert np.mean(known) > np.mean(unknown)

@@ -3,7 +3,7 @@ from typing import Literal
 import pytest
 from pydantic import ValidationError
 
-from gradcast.learners.learner_table import DescentTable, LearnerTable
+from gradcast.learners.learner_table import DescentTable, LearnerTable, ReservoirTable
 
 
 class Mine(LearnerTable):
@@ -26,3 +26,16 @@ def test_momentum_and_decay_go_without_saying_where_there_are_none() -> None:
     own = Descending(momentum=0.9, decay=0.01)
     assert own.model_dump() == {"name": "descending", "lr": 0.1, "momentum": 0.9, "decay": 0.01}
     assert own.descent == (0.9, 0.01)
+
+
+class Replaying(ReservoirTable):
+    name: Literal["replaying"] = "replaying"
+
+
+def test_a_reservoir_holds_so_many_a_task_or_so_many_in_all() -> None:
+    assert Replaying(memory=40).places(5) == 200
+    assert Replaying(capacity=500).places(5) == 500
+    with pytest.raises(
+        ValidationError, match=r"learner\.memory is samples a task and learner\.capacity samples in all"
+    ):
+        Replaying(memory=40, capacity=500)

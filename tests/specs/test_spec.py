@@ -72,8 +72,13 @@ IMAGES = [f"icifar100-{name}" for name in ("resnet-gem", "resnet-dcl", "effnet-g
 FEW_LABELS = {"digits-100", "svhn-1000", "cifar10-4000", "cifar100-10000"}
 
 
+SPLIT = {f"split-{name}" for name in ("digits", "cifar10", "cifar100", "tiny-imagenet")}
+SPLIT |= {f"split-{name}-few-labels" for name in ("digits", "cifar100")}
+
+
 def test_presets_exist() -> None:
-    assert set(presets()) == {"demo", "digits", "mnist-r", "mnist-p", "acl-digits", *ACL, *IMAGES, *BEST, *FEW_LABELS}
+    families = (ACL, IMAGES, BEST, FEW_LABELS, SPLIT)
+    assert set(presets()) == {"demo", "digits", "mnist-r", "mnist-p", "acl-digits"}.union(*families)
 
 
 def test_every_labelled_dataset_is_a_source() -> None:

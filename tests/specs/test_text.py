@@ -10,6 +10,7 @@ from gradcast.errors import GradcastError
 from gradcast.learners.dcl import DclSpec
 from gradcast.learners.finetune import FinetuneSpec
 from gradcast.learners.gem import GemSpec
+from gradcast.learners.learner_table import ReservoirTable
 from gradcast.signals.distil import DistilSpec
 from gradcast.signals.forward_only import ForwardOnlySpec
 from gradcast.signals.meta_gradient import MetaGradientSpec
@@ -24,6 +25,7 @@ from gradcast.training.schedule_tables import ConstantSpec, PlateauSpec, StepsSp
 BEST = [name for name in presets() if name.endswith("-best")]
 ACL = [name for name in presets() if name.startswith("acl-")]
 IMAGES = [name for name in presets() if name.startswith("icifar100") and name not in BEST]
+SPLIT = [name for name in presets() if name.startswith("split-")]
 FEW_LABELS = [name for name in presets() if load(name).rows[0].setting.one_task is not None]
 
 
@@ -44,7 +46,7 @@ def test_image_presets_have_the_controls_that_explain_the_method(name: str) -> N
     assert frozen == predicted.model_copy(update={"signal": [frozen_h]})
 
 
-@pytest.mark.parametrize("name", sorted(presets().keys() - {*IMAGES, *BEST, *ACL, *FEW_LABELS}))
+@pytest.mark.parametrize("name", sorted(presets().keys() - {*IMAGES, *BEST, *ACL, *SPLIT, *FEW_LABELS}))
 def test_presets_compare_base_predicted_and_random(name: str) -> None:
     spec = load(name)
     assert spec.name == name
@@ -70,6 +72,22 @@ def test_from_base_to_best_one_thing_changes_at_a_time(name: str) -> None:
     assert both.model_copy(update={"signal": base.signal}) == ahead
     assert blank.model_copy(update={"pool": ahead.pool}) == ahead
     assert blank.pool[0].name == "pixels"
+
+
+@pytest.mark.parametrize("name", SPLIT)
+def test_split_presets_train_classes_against_each_other_and_test_with_and_without_the_task(name: str) -> None:
+    for row in load(name).rows:
+        setting, learner = row.setting, row.setting.learner
+        assert setting.stream.scenario == "split"
+        assert setting.model.heads in ("seen", "all") or row.name.endswith("masked")
+        assert setting.evaluation.task == "auto"
+        if isinstance(learner, ReservoirTable):
+            kept = [part for part in row.name.split("-") if part.isdigit()]
+            assert learner.places(setting.stream.tasks) == learner.capacity
+            assert not kept or learner.capacity == int(kept[0])
+    if name.endswith("few-labels"):
+        base = load(name).rows[0].setting
+        assert base.stream.labels == 5 * (2 if base.stream.source == "digits" else 10)
 
 
 @pytest.mark.parametrize("name", presets())

@@ -10,23 +10,22 @@ from torch import Tensor
 
 from gradcast.core import Batch, Labelled, Learner, Replay, Terms
 from gradcast.learners.learner_entry import learner_entry
-from gradcast.learners.learner_table import DescentTable
+from gradcast.learners.learner_table import ReservoirTable
 from gradcast.memories.reservoir import Reservoir
 from gradcast.replicas.replicas import Replicas
 from gradcast.specs.context import Context
-from gradcast.specs.table import Positive, Rate, Weight
+from gradcast.specs.table import Rate, Weight
 
 LOGITS = "logits"  # the field of the memory
 
 
-class DerSpec(DescentTable):
+class DerSpec(ReservoirTable):
     """Dark experience replay: the squared distance from stored logits joins the loss."""
 
     name: Literal["der"]
     lr: Rate = 0.03
-    memory: Positive = 256  # samples kept a task, on average: the reservoir holds this times the number of tasks
-    replay: Positive = 10  # samples replayed a step
     alpha: Weight = 0.3  # weight of the distance
+    omitted_defaults: ClassVar[tuple[str, ...]] = ("capacity", *ReservoirTable.omitted_defaults)
 
 
 @dataclass
@@ -73,7 +72,7 @@ class Der(Learner):
 
 
 def _build(table: DerSpec, context: Context) -> Der:
-    return Der(Reservoir(context.tasks * table.memory, context.seeds), table.replay, table.alpha)
+    return Der(Reservoir(table.places(context.tasks), context.seeds), table.replay, table.alpha)
 
 
 ENTRY = learner_entry(

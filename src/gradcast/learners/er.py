@@ -5,22 +5,20 @@ from typing import ClassVar, Literal
 
 from gradcast.core import Batch, Learner, Replay
 from gradcast.learners.learner_entry import learner_entry
-from gradcast.learners.learner_table import DescentTable
+from gradcast.learners.learner_table import ReservoirTable
 from gradcast.memories.reservoir import Reservoir
 from gradcast.replicas.replicas import Replicas
 from gradcast.specs.context import Context
 from gradcast.specs.table import Positive, Rate
 
 
-class ErSpec(DescentTable):
+class ErSpec(ReservoirTable):
     """Experience replay with a reservoir."""
 
     name: Literal["er"]
     lr: Rate = 0.1
-    memory: Positive = 256  # samples kept a task, on average: the reservoir holds this times the number of tasks
-    replay: Positive = 10  # samples replayed a step
     repeats: Positive = 1  # updates a batch, each with other replayed samples: repeated rehearsal
-    omitted_defaults: ClassVar[tuple[str, ...]] = ("repeats",)
+    omitted_defaults: ClassVar[tuple[str, ...]] = ("repeats", "capacity")
 
 
 @dataclass
@@ -44,7 +42,7 @@ class Er(Learner):
 
 
 def _build(table: ErSpec, context: Context) -> Er:
-    return Er(Reservoir(context.tasks * table.memory, context.seeds), table.replay)
+    return Er(Reservoir(table.places(context.tasks), context.seeds), table.replay)
 
 
 ENTRY = learner_entry(

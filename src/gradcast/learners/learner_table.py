@@ -2,7 +2,9 @@
 
 from typing import ClassVar
 
-from gradcast.specs.table import Momentum, Rate, Table, Weight
+from pydantic import model_validator
+
+from gradcast.specs.table import Momentum, Natural, Positive, Rate, Table, Weight
 
 
 class LearnerTable(Table):
@@ -33,3 +35,24 @@ class DescentTable(LearnerTable):
     def descent(self) -> tuple[float, float]:
         """Momentum and weight decay of SGD."""
         return self.momentum, self.decay
+
+
+class ReservoirTable(DescentTable):
+    """Learners that replay images out of one reservoir for all tasks."""
+
+    memory: Positive = 256  # samples kept a task, on average: the reservoir holds this times the number of tasks
+    replay: Positive = 10  # samples replayed a step
+    capacity: Natural = 0  # samples kept in all; 0: as ``memory`` says
+
+    @model_validator(mode="after")
+    def _one_size(self) -> "ReservoirTable":
+        if self.capacity and self.memory != ReservoirTable.model_fields["memory"].default:
+            raise ValueError(
+                "learner.memory is samples a task and learner.capacity samples in all: set one of them, and leave the "
+                "other out"
+            )
+        return self
+
+    def places(self, tasks: int) -> int:
+        """Samples that the reservoir holds in a stream of so many tasks."""
+        return self.capacity or tasks * self.memory

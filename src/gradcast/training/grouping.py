@@ -31,7 +31,7 @@ def replica_bytes(setting: Setting, stream: Stream, place: Place) -> int:
     """What one replica takes in the last task's steps, where the memories of all earlier tasks pass at once."""
     made = build.network(setting, stream)
     weights = sum(parameter.numel() for parameter in made.parameters())
-    kept = getattr(setting.learner, "memory", 0)
+    kept = getattr(setting.learner, "capacity", 0) or len(stream.tasks) * getattr(setting.learner, "memory", 0)
     recalled, constraints = recalled_images(setting, len(stream.tasks) - 1)
     wide, inner = torch.finfo(place.dtype).bits // 8, torch.finfo(place.inner or place.dtype).bits // 8
     seen = build.seen_shape(setting, stream)
@@ -48,7 +48,7 @@ def replica_bytes(setting: Setting, stream: Stream, place: Place) -> int:
     if any("pairs" in SIGNALS[signal.name].traits for signal in setting.signals):
         activations += 5 * unlabelled**2 * wide  # similarities of all views
     rows = (constraints + 2) * weights * (2 * wide + 8)  # memory gradients, together and in float64 for the projection
-    return 2 * len(stream.tasks) * kept * math.prod(seen) * wide + activations + rows + copies * weights * wide
+    return 2 * kept * math.prod(seen) * wide + activations + rows + copies * weights * wide
 
 
 def recalled_images(setting: Setting, past: int) -> tuple[int, int]:
