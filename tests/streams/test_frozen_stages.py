@@ -20,10 +20,10 @@ PLACE = Place(CPU, torch.float32)
 def stream(scenario: str) -> Stream:
     source = digits(0)
     if scenario == "split":
-        tasks, width, facts = scenarios.split(source, 5, 0, classes_per_task=2, class_order="natural")
+        tasks, facts = scenarios.split(source, 5, 0, classes_per_task=2, class_order="natural")
     else:
-        tasks, width, facts = scenarios.rotated(source, 2, 0)
-    return Stream(tasks, source.shape, width, facts, scale=Scale((0.3,), (0.4,)), samples=20)
+        tasks, facts = scenarios.rotated(source, 2, 0)
+    return Stream(tasks, source.shape, facts, scale=Scale((0.3,), (0.4,)), samples=20)
 
 
 def stages() -> nn.Module:
@@ -58,8 +58,8 @@ def test_images_that_change_pass_whenever_they_are_shown() -> None:
 
 
 def test_tasks_of_each_seeds_own_share_their_features() -> None:
-    of_seed, width, facts = scenarios.seeded(digits(0), 5, classes_per_task=2)
-    own = Stream(of_seed(0), digits(0).shape, width, facts, own_tasks=of_seed, samples=10)
+    of_seed, facts = scenarios.seeded(digits(0), 5, classes_per_task=2)
+    own = Stream(of_seed(0), digits(0).shape, facts, own_tasks=of_seed, samples=10)
     seen = seen_stream(own, stages(), PLACE)
     data = TaskData(seen, [0, 1], PLACE)
     plain = TaskData(own, [0, 1], PLACE)
