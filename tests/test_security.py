@@ -221,6 +221,7 @@ def test_labels_and_titles_are_lines_without_orders() -> None:
     ("text", "key"),
     [
         ('[stream]\nsource = "folder"\npath = "../secret"', "stream.path"),
+        ('[stream]\nsource = "tasks"\npath = ["a", "../secret"]', "stream.path"),
         ('[pool]\nname = "folder"\npath = "a/../../secret"', "pool.path"),
         ('[model]\nweights = "../w.pth"', "model.weights"),
         ('[[row]]\nname = "a"\npool = {name = "folder", path = ".."}', "pool.path"),

@@ -2,7 +2,8 @@
 
 To run experiments: ``load`` and ``parse`` give a specification (``Spec``), ``run`` trains it and returns a
 ``RunResult``, ``load_model`` gives a trained network back. ``own_data`` and ``from_datasets`` turn your images into a
-``Source``. ``pretrain`` trains a network on unlabelled images alone and returns it as ``Pretrained``.
+``Source``, ``own_tasks`` turns several of them into ``OwnTasks``. ``pretrain`` trains a network on unlabelled images
+alone and returns it as ``Pretrained``.
 
 In your own training loop: ``GradientLearner``.
 
@@ -31,6 +32,7 @@ from gradcast.core import (
 from gradcast.data.catalogue import Dataset
 from gradcast.data.images import Source
 from gradcast.data.own_images import from_datasets, own_data
+from gradcast.data.own_tasks import OwnTasks, own_tasks
 from gradcast.errors import GradcastError
 from gradcast.gradients import GradientLearner
 from gradcast.gradients.gradient import Gradient, PastGradients
@@ -72,6 +74,7 @@ __all__ = [
     "LogitSignal",
     "Metrics",
     "Mixed",
+    "OwnTasks",
     "PastGradients",
     "Policy",
     "Pretrained",
@@ -94,6 +97,7 @@ __all__ = [
     "load",
     "load_model",
     "own_data",
+    "own_tasks",
     "parse",
     "pretrain",
     "run",

@@ -61,8 +61,16 @@ def test_check_of_an_own_folder(tmp_path: Path) -> None:
     assert "left out: 1 .heic (cat/?[2J.heic)" in said
     assert said.endswith("folder: ok\n")
     for arguments in (["folder"], ["coco", "--path", "pets"]):
-        with pytest.raises(GradcastError, match="--path belongs to the name 'folder'"):
+        with pytest.raises(GradcastError, match="--path belongs to the names 'folder' and 'tasks'"):
             data("check", *arguments, "--data", str(tmp_path))
+
+
+def test_check_of_own_tasks(tmp_path: Path) -> None:
+    for place in ("1/cat", "1/dog", "2/cat"):
+        fill(tmp_path / "photos" / place, 5)
+    said = data("check", "tasks", "--path", "photos", "--data", str(tmp_path))
+    assert "tasks: task '2': 4 images to train and 1 to test on; again: cat\n" in said
+    assert said.endswith("tasks: ok\n")
 
 
 def test_unknown_names_are_answered_with_the_nearest(tmp_path: Path) -> None:

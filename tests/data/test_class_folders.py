@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gradcast.data.class_folders import NO_CLASS, class_folders
+from gradcast.data.class_folders import EMPTY, NO_CLASS, class_folders
 from gradcast.data.scan import HIDDEN
 from tests.data.hostile import refusal
 from tests.data.images import fill
@@ -163,3 +163,20 @@ def test_names_of_any_bytes_become_text(tmp_path: Path) -> None:
     found = class_folders(tmp_path)
     assert found.classes == ("cat", "cl\ufffdass")
     assert len(found.train) == 8
+
+
+def test_empty_class_folders_are_named(tmp_path: Path) -> None:
+    for label in ("cat", "dog"):
+        fill(tmp_path / "plain" / label, 2)
+        for part in ("train", "test"):
+            fill(tmp_path / "split" / part / label, 1)
+    for place in ("plain/bird", "plain/.thumbnails", "split/train/bird", "split/test/fish/deep", "split/other"):
+        (tmp_path / place).mkdir(parents=True)
+    assert class_folders(tmp_path / "plain").left_out == {EMPTY: ["bird"]}
+    assert class_folders(tmp_path / "split").left_out == {EMPTY: ["train/bird", "test/fish"]}
+
+
+def test_how_many_classes_are_enough_is_the_callers_choice(tmp_path: Path) -> None:
+    fill(tmp_path / "cat", 2)
+    assert class_folders(tmp_path, fewest=1).classes == ("cat",)
+    assert "has only the folder 'cat' of images" in refusal(class_folders, tmp_path)

@@ -87,6 +87,26 @@ def test_labels_of_any_whole_type(dtype: Any) -> None:
     assert own_data(GREY, labels, GREY, labels).train.y.tolist() == expected.tolist()
 
 
+def test_words_are_labels_and_names_of_classes(tmp_path: Path) -> None:
+    words = np.array(["dog", "bird", "dog", "äpfel 2", "bird", "äpfel 2"])
+    source = read_npz(npz(tmp_path, y_train=words, y_test=words[:4]))
+    assert source.classes == ("bird", "dog", "äpfel 2")
+    assert source.train.y.tolist() == [1, 0, 1, 2, 0, 2]
+    for same in (words.tolist(), words.astype(object)):
+        assert own_data(GREY, same, GREY[:4], same[:4]).content == source.content
+    other = np.where(words == "dog", "cat", words)  # numbered as before
+    assert own_data(GREY, other, GREY[:4], other[:4]).content != source.content
+    numbered = own_data(GREY, source.train.y, GREY[:4], source.test.y)
+    assert numbered.content != source.content
+
+
+def test_datasets_with_words_as_labels() -> None:
+    source = from_datasets(Pairs((GREY[0], "b"), (GREY[1], "a")), Pairs((GREY[2], "a"), (GREY[3], "b")))
+    assert (source.classes, source.train.y.tolist()) == (("a", "b"), [1, 0])
+    mixed = Pairs((GREY[0], "b"), (GREY[1], 3))
+    assert "no whole number and no word, or some of each" in refusal(from_datasets, mixed, mixed)
+
+
 def test_whole_numbers_and_truth_values_are_black_and_white() -> None:
     for black in (GREY % 2 == 1, (GREY % 2).astype(np.int64)):
         assert np.array_equal(pixels(black), 255 * (GREY[:, None] % 2))
@@ -110,7 +130,10 @@ def test_tensors(dtype: torch.dtype) -> None:
         ({"y_test": LABELS[[0, 1, 3]]}, "4 images but 3 labels"),
         ({"y_train": LABELS[:, None]}, r"y_train has shape \(6, 1\) and type int64; labels are a row of whole numbers"),
         ({"y_train": LABELS.astype(float)}, "y_train has shape .* and type float64; labels are a row of whole numbers"),
-        ({"y_test": np.array(["a", "b", "a", "c"])}, "y_test has shape .*; labels are a row of whole numbers"),
+        ({"y_test": np.array(["a", "b", "a", "c"])}, "y_train holds whole numbers and y_test words; both must hold"),
+        ({"y_test": np.array([b"a", b"b", b"a", b"c"])}, "y_test has shape .* and type .S1; labels are a row of whole"),
+        ({"y_test": np.array(["a", " ", "a", "c"])}, "y_test holds the label ' '; a label in words is printable"),
+        ({"y_test": np.array(["a", "\x1b[2J", "a", "c"])}, "y_test holds the label .*; a label in words is printable"),
         ({"y_test": np.array([7, -3, 7, 41])}, "label 41 has test images but no training image; add some or remove it"),
         ({"y_test": np.array([7, -3, 7, 7])}, "label 40 has training images but no test image; add some or remove it"),
         ({"x_train": GREY[:0], "y_train": LABELS[:0]}, "has test images but no training image"),
@@ -251,7 +274,7 @@ def test_pillow_images_of_other_modes_are_seen_as_rgb(mode: str) -> None:
         (Pairs(GREY[0], GREY[1]), "something else than pairs"),
         (Pairs({"x": GREY[0], "y": 1}), "something else than pairs"),
         (Pairs((GREY[0], 0, 0)), "something else than pairs"),
-        (Pairs((GREY[0], "cat")), "a label that is no whole number"),
+        (Pairs((GREY[0], "cat")), "y_train holds words and y_test whole numbers"),
         (Pairs((GREY[0], 0.5)), "a label that is no whole number"),
         (Pairs((GREY[0], None)), "a label that is no whole number"),
         (Pairs((GREY[0], 2**70)), "a label that is no whole number"),

@@ -6,7 +6,7 @@ from tests.cli.process import called
 
 
 def test_sources_are_labelled_datasets_and_what_is_always_there() -> None:
-    assert set(OTHERS) == {"digits", "folder", "npz", "python"}
+    assert set(OTHERS) == {"digits", "folder", "npz", "tasks", "python"}
     assert set(SOURCES) == set(OTHERS) | {name for name, own in CATALOGUE.items() if own.labelled}
     assert dict(DATASETS) == CATALOGUE  # no package adds any here
 

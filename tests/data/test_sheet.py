@@ -8,7 +8,7 @@ from gradcast.data.cache import Cache
 from gradcast.data.load import Shelf, untracked
 from gradcast.data.sheet import COLUMNS, GAP, MARGIN, POOL_ROWS, TILE, contact_sheet
 from gradcast.devices import Place
-from gradcast.specs import build
+from gradcast.specs import build, build_stream
 from gradcast.specs.text import load
 from gradcast.streams.orders import Passes
 from gradcast.streams.pool_tables import BlankSpec, PatchesSpec
@@ -18,7 +18,7 @@ from tests.helpers import CPU
 
 def test_tiles_are_the_images_the_model_sees(tmp_path: Path) -> None:
     shelf = Shelf(tmp_path, Cache(tmp_path / "cache"), untracked)
-    stream = build.stream(load("digits", ["stream.tasks=3"]).rows[0].setting.stream, shelf)
+    stream = build_stream.stream(load("digits", ["stream.tasks=3"]).rows[0].setting.stream, shelf)
     pool = build.pool(PatchesSpec(count=30), stream, shelf, Place(CPU, torch.float32), data_seed=0)
     contact_sheet(stream, [pool], tmp_path / "sheet.png")
     with Image.open(tmp_path / "sheet.png") as picture:
@@ -34,7 +34,7 @@ def test_tiles_are_the_images_the_model_sees(tmp_path: Path) -> None:
 
 def test_without_a_pool(tmp_path: Path) -> None:
     shelf = Shelf(tmp_path, Cache(tmp_path / "cache"), untracked)
-    stream = build.stream(load("digits").rows[0].setting.stream, shelf)
+    stream = build_stream.stream(load("digits").rows[0].setting.stream, shelf)
     contact_sheet(stream, [], tmp_path / "sheet.png")
     with Image.open(tmp_path / "sheet.png") as sheet:
         assert sheet.size[1] == 10 * (TILE + GAP)
@@ -42,7 +42,7 @@ def test_without_a_pool(tmp_path: Path) -> None:
 
 def test_several_pools_have_their_rows_one_after_another(tmp_path: Path) -> None:
     shelf = Shelf(tmp_path, Cache(tmp_path / "cache"), untracked)
-    stream = build.stream(load("digits", ["stream.tasks=3"]).rows[0].setting.stream, shelf)
+    stream = build_stream.stream(load("digits", ["stream.tasks=3"]).rows[0].setting.stream, shelf)
     specs = (PatchesSpec(count=30), BlankSpec(name="pixels", count=30))
     pools = [build.pool(spec, stream, shelf, Place(CPU, torch.float32), data_seed=0) for spec in specs]
     contact_sheet(stream, pools, tmp_path / "sheet.png")

@@ -6,7 +6,7 @@ from gradcast.data.load import Shelf, untracked
 from gradcast.head_start.probe import Probe
 from gradcast.replicas.heads import Heads
 from gradcast.replicas.replicas import Replicas
-from gradcast.specs import build
+from gradcast.specs import build_stream
 from gradcast.specs.text import load
 from gradcast.streams.task_data import TaskData
 from tests.helpers import CPU
@@ -36,7 +36,7 @@ def test_it_looks_at_labelled_training_images_of_the_first_task() -> None:
     assert isinstance(SHELF, Shelf)
     assert SHELF.track is untracked
     setting = load("digits", ["stream.samples=30"]).rows[0].setting
-    data = TaskData(build.stream(setting.stream, SHELF), [0, 1], PLACE)
+    data = TaskData(build_stream.stream(setting.stream, SHELF), [0, 1], PLACE)
     probe = Probe.of(data)
     assert probe.x.shape == (2, 30, 1, 8, 8)
     assert torch.equal(probe.y, data.train(0).y)

@@ -10,7 +10,7 @@ from gradcast.data.load import Shelf, untracked
 from gradcast.devices import Place
 from gradcast.errors import GradcastError
 from gradcast.replicas.replicas import Replicas
-from gradcast.specs import build
+from gradcast.specs import build, build_stream
 from gradcast.specs.text import load
 from gradcast.streams.pool import TRANSFORMS, Pool
 from gradcast.streams.pool_tables import FolderSpec, PatchesSpec
@@ -22,7 +22,7 @@ SHELF = Shelf(Path("data"), Cache(Path("cache")), untracked)
 
 def test_replicas_start_from_their_own_seeds() -> None:
     setting = load("digits").rows[0].setting
-    stream = build.stream(setting.stream, SHELF)
+    stream = build_stream.stream(setting.stream, SHELF)
     heads = build.heads(setting, stream)
 
     def made(seeds: list[int], purpose: str = "model") -> Replicas:
@@ -42,7 +42,7 @@ def test_pools_of_every_transform_fit_the_stream(tmp_path: Path) -> None:
     for shape in ((1, 8, 8), (3, 32, 32)):
         colour, size = "grey" if shape[0] == 1 else "rgb", shape[1]
         settings = [f"stream.colour={colour}", f"stream.size={size}"]
-        stream = build.stream(load("digits", settings).rows[0].setting.stream, shelf)
+        stream = build_stream.stream(load("digits", settings).rows[0].setting.stream, shelf)
         assert stream.shape == shape
         for transform in TRANSFORMS:
             spec = FolderSpec(name="folder", path="photos", transform=transform, scale="reference")
@@ -55,7 +55,7 @@ def test_pools_of_every_transform_fit_the_stream(tmp_path: Path) -> None:
 
 
 def test_the_unlabelled_ratio_is_a_fixed_subset() -> None:
-    stream = build.stream(load("digits").rows[0].setting.stream, SHELF)
+    stream = build_stream.stream(load("digits").rows[0].setting.stream, SHELF)
     pools = [build.pool(PatchesSpec(count=100, ratio=r), stream, SHELF, PLACE, data_seed=0) for r in (1.0, 0.3, 0.3)]
     whole, part, again = (pool.images(0, [0], np.arange(len(pool))[None])[0][0] for pool in pools)
     assert len(part) == 30
@@ -66,11 +66,11 @@ def test_the_unlabelled_ratio_is_a_fixed_subset() -> None:
 
 def test_too_many_samples() -> None:
     with pytest.raises(GradcastError, match=r"task 0 has 1297 training images, stream.samples asks for 5000"):
-        build.stream(load("digits", ["stream.samples=5000"]).rows[0].setting.stream, SHELF)
+        build_stream.stream(load("digits", ["stream.samples=5000"]).rows[0].setting.stream, SHELF)
 
 
 def test_standard_normalisation_is_recorded_and_applies_to_the_pool() -> None:
-    stream = build.stream(load("digits", ["stream.normalise=standard"]).rows[0].setting.stream, SHELF)
+    stream = build_stream.stream(load("digits", ["stream.normalise=standard"]).rows[0].setting.stream, SHELF)
     train = stream.tasks[0].train.images().x / 255
     assert stream.describe()["mean"] == pytest.approx([train.mean()])
     assert stream.describe()["std"] == pytest.approx([train.std()])
@@ -86,4 +86,4 @@ def test_standard_normalisation_is_recorded_and_applies_to_the_pool() -> None:
 def test_heads_follow_the_scenario(scenario: str, heads: str, outputs: int) -> None:
     settings = [f"stream.scenario={scenario}", f"model.heads={heads}", "stream.tasks=5", "stream.samples=100"]
     setting = load("digits", settings).rows[0].setting
-    assert build.heads(setting, build.stream(setting.stream, SHELF)).outputs == outputs
+    assert build.heads(setting, build_stream.stream(setting.stream, SHELF)).outputs == outputs

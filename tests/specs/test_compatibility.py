@@ -7,7 +7,7 @@ import pytest
 from gradcast.data.cache import Cache
 from gradcast.errors import GradcastError
 from gradcast.runs.prepared import PreparedRun
-from gradcast.specs import build
+from gradcast.specs import build_stream
 from gradcast.specs.compatibility import RULES, contradiction
 from gradcast.specs.fit import check
 from gradcast.specs.spec import Setting
@@ -207,7 +207,7 @@ def test_every_learner_of_a_single_pass_takes_a_schedule(learner: str) -> None:
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_every_learner_takes_few_labels(learner: str) -> None:
     found = load("digits-100", [f"learner.name={learner}"]).rows[1].setting
-    check(found, build.stream(found.stream, SHELF))
+    check(found, build_stream.stream(found.stream, SHELF))
     assert found.one_task is not None
 
 

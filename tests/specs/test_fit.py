@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from gradcast.data.images import Images, Source
 from gradcast.errors import GradcastError
 from gradcast.networks import MLP
-from gradcast.specs import build
+from gradcast.specs import build, build_stream
 from gradcast.specs.fit import check
 from gradcast.specs.spec import Setting
 from gradcast.specs.text import load
@@ -22,7 +22,7 @@ def setting(*changes: str) -> Setting:
 
 def stream(found: Setting, shape: tuple[int, int] = (8, 8)) -> Stream:
     images = Images(np.zeros((600, 1, *shape), dtype=np.uint8), np.arange(600) % 10)
-    return build.stream(found.stream, SHELF, Source("blank", images, images, tuple("0123456789")))
+    return build_stream.stream(found.stream, SHELF, Source("blank", images, images, tuple("0123456789")))
 
 
 GOOD = [
@@ -74,7 +74,7 @@ def scheduled(*changes: str) -> tuple[Setting, Stream]:
     """A setting of many epochs, and its digits."""
     found = load("acl-digits", list(changes)).rows[1].setting
     assert found.plateau is not None
-    return found, build.stream(found.stream, SHELF)
+    return found, build_stream.stream(found.stream, SHELF)
 
 
 def test_stored_images_of_acl_need_a_place_for_each_class_or_none() -> None:

@@ -16,7 +16,7 @@ from gradcast.specs.spec import Setting
         ({"pool": {"name": "folder"}}, "pool.path is missing; set it, as in --set pool.path=VALUE"),
         (
             {"stream": {"scenario": "turned"}},
-            "stream.scenario = 'turned' is not valid; it must be 'rotated', 'permuted' or 'split'",
+            "stream.scenario = 'turned' is not valid; it must be 'rotated', 'permuted', 'split' or 'own'",
         ),
         (
             {"schedule": {"name": "steps", "steps": 5}},

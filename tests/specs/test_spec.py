@@ -16,10 +16,10 @@ from gradcast.runs.directory import RunDirectory
 from gradcast.signals.meta_gradient import MetaGradientSpec
 from gradcast.signals.policy import Policy
 from gradcast.signals.predicted import PredictedSpec
-from gradcast.specs import build
-from gradcast.specs.spec import CHOICES, AugmentationName, Row, Setting, Spec, describe
-from gradcast.specs.text import load, presets
-from gradcast.streams.augment import AUGMENTATIONS
+from gradcast.specs import build, build_stream
+from gradcast.specs.spec import CHOICES, Row, Setting, Spec, describe
+from gradcast.specs.text import dump, load, parse, presets
+from gradcast.streams.augment import AUGMENTATIONS, AugmentationName
 from gradcast.training.schedule_tables import PlateauSpec
 from tests.specs.test_build import SHELF
 
@@ -83,7 +83,7 @@ def test_presets_exist() -> None:
 
 def test_every_labelled_dataset_is_a_source() -> None:
     labelled = {name for name, dataset in CATALOGUE.items() if dataset.labelled}
-    assert set(SOURCES) == labelled | {"digits", "folder", "npz", "python"}
+    assert set(SOURCES) == labelled | {"digits", "folder", "npz", "tasks", "python"}
     assert set(get_args(AugmentationName)) == set(AUGMENTATIONS)
 
 
@@ -108,6 +108,15 @@ def test_names_of_runs_stay_what_they_were() -> None:
         (["pool.name=held-out", "pool.transform=tiny"], "leave pool.transform and pool.ratio out"),
         (["pool.name=held-out", "pool.ratio=0.5"], "leave pool.transform and pool.ratio out"),
         (["pool.name=held-out", "pool.count=5"], "unknown key"),
+        (["stream.source=tasks"], "stream.path is missing: set it to your tasks"),
+        (["stream.source=tasks", "stream.path=x", "stream.scenario=split"], "the source 'tasks' brings its own tasks"),
+        (
+            ["stream.source=tasks", "stream.path=x", "stream.class_order=shuffled"],
+            "tasks of your own say it themselves",
+        ),
+        (["stream.scenario=own"], "stream.scenario = 'own' belongs to the source 'tasks'; set it to rotated, permuted"),
+        (["stream.tasks=own"], "stream.tasks = 'own' belongs to the source 'tasks'; set it to a number"),
+        (["stream.source=folder", 'stream.path=["a", "b"]'], "stream.path is a list, which the source 'tasks' has"),
         (["schedule.epochs=3", "schedule.epoch=3"], "did you mean 'schedule.epochs'"),
         (["schedule.name=steps", "schedule.step=3"], "did you mean 'schedule.steps'"),
         (["schedule.name=stepps"], "schedule.name = 'stepps' is unknown; did you mean 'steps'"),
@@ -116,6 +125,16 @@ def test_names_of_runs_stay_what_they_were() -> None:
 def test_tables_refuse_what_they_do_not_have(settings: list[str], message: str) -> None:
     with pytest.raises(GradcastError, match=re.escape(message)):
         load("digits", settings)
+
+
+def test_tasks_of_ones_own_say_how_many_they_are() -> None:
+    for path in ("here", ["b", "a"]):
+        given = load("digits", ["stream.source=tasks", f"stream.path={path}"])
+        own = given.rows[0].setting.stream
+        assert (own.path, own.scenario, own.tasks) == (path, "own", "own")  # in place of the preset's
+        assert parse(dump(given)) == given
+        with pytest.raises(GradcastError, match=r"stream\.tasks = 'own' is not counted yet"):
+            _ = own.task_count
 
 
 def test_errors_on_one_task_are_not_compared_with_measures_of_a_stream() -> None:
@@ -221,5 +240,5 @@ def test_published_networks_of_adversarial_continual_learning() -> None:
     for name, (side, _, weights) in images.items():
         blank = Images(np.zeros((200, 3, side, side), dtype=np.uint8), np.arange(200) % 100)
         setting = load(name).rows[0].setting
-        tasks = build.stream(setting.stream, SHELF, Source("blank", blank, blank, tuple(map(str, range(100)))))
+        tasks = build_stream.stream(setting.stream, SHELF, Source("blank", blank, blank, tuple(map(str, range(100)))))
         assert sum(p.numel() for p in build.network(setting, tasks).parameters()) == weights

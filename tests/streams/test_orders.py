@@ -12,8 +12,8 @@ from gradcast.core import Batch
 from gradcast.data.digits import digits
 from gradcast.devices import Place
 from gradcast.runs.checkpoint.state import pack, restore
+from gradcast.streams.named_augmentations import named
 from gradcast.streams.orders import Epochs, Order, Passes, Walks
-from gradcast.streams.pool import named
 from gradcast.streams.scale import Scale
 from gradcast.streams.scenarios import rotated
 from gradcast.streams.stream import Stream, Subset, Task

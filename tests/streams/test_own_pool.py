@@ -11,8 +11,8 @@ from gradcast.runs.checkpoint.state import pack, restore
 from gradcast.signals.policy import Policy
 from gradcast.streams.augment import AUGMENTATIONS
 from gradcast.streams.draws import Draws, Feed, Views
+from gradcast.streams.named_augmentations import named
 from gradcast.streams.own_pool import OwnImages, OwnPoolName
-from gradcast.streams.pool import named
 from gradcast.streams.scenarios import permuted, split
 from gradcast.streams.stream import Stream, Subset, Task
 from gradcast.streams.task_data import TaskData

@@ -10,7 +10,8 @@ from gradcast.data.stored_images import StoredImages
 from gradcast.devices import Place
 from gradcast.streams import pool as module
 from gradcast.streams.augment import flip, grey, resize
-from gradcast.streams.pool import TRANSFORMS, Pool, named, subset
+from gradcast.streams.named_augmentations import named
+from gradcast.streams.pool import TRANSFORMS, Pool, subset
 from gradcast.streams.scale import Scale, reference_scale
 from tests.helpers import CPU, EITHER_DEVICE
 

@@ -10,7 +10,7 @@ from gradcast.data.cache import Cache
 from gradcast.data.load import Shelf, untracked
 from gradcast.devices import Place
 from gradcast.networks import MLP
-from gradcast.specs import build
+from gradcast.specs import build, build_stream
 from gradcast.specs.spec import Setting
 from gradcast.specs.text import load
 from gradcast.streams.stream import Stream
@@ -24,7 +24,7 @@ PLACE = Place(CPU, torch.float32)
 
 def scene(*settings: str) -> tuple[Setting, Stream]:
     setting = load("digits", list(settings)).rows[1].setting
-    return setting, build.stream(setting.stream, Shelf(Path("data"), Cache(Path("cache")), untracked))
+    return setting, build_stream.stream(setting.stream, Shelf(Path("data"), Cache(Path("cache")), untracked))
 
 
 def test_all_seeds_at_once_where_memory_is_plenty(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +84,7 @@ def test_counting_lets_go_of_the_weights() -> None:
 def test_tasks_of_many_epochs_need_room_for_the_best_and_for_every_tasks_modules() -> None:
     def need(*changes: str) -> int:
         setting = load("acl-digits", list(changes)).rows[0].setting
-        stream = build.stream(setting.stream, Shelf(Path("data"), Cache(Path("cache")), untracked))
+        stream = build_stream.stream(setting.stream, Shelf(Path("data"), Cache(Path("cache")), untracked))
         return replica_bytes(setting, stream, PLACE)
 
     base = need()
@@ -97,7 +97,7 @@ def test_tasks_of_many_epochs_need_room_for_the_best_and_for_every_tasks_modules
 
 def test_few_labels_need_room_for_two_views_and_further_weights() -> None:
     settings = [row.setting for row in load("digits-100").rows if row.name in ("supervised", "mg")]
-    stream = build.stream(settings[0].stream, Shelf(Path("data"), Cache(Path("cache")), untracked))
+    stream = build_stream.stream(settings[0].stream, Shelf(Path("data"), Cache(Path("cache")), untracked))
     made = MLP([64, 64, 10], norm="batch")
     weights = sum(p.numel() for p in made.parameters())
     for setting, images in zip(settings, (64, 64 + 64), strict=True):

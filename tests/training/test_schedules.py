@@ -24,7 +24,7 @@ from gradcast.signals.meta_gradient import MetaGradient, MetaGradientSpec
 from gradcast.signals.noise import Noise
 from gradcast.signals.predicted import Predicted, PredictedSpec
 from gradcast.signals.pseudo_labels import PseudoLabels
-from gradcast.specs import build
+from gradcast.specs import build_stream
 from gradcast.specs.fit import check
 from gradcast.specs.spec import Setting
 from gradcast.specs.text import load, parse
@@ -275,7 +275,7 @@ def test_the_training_images_own_scale_is_the_published_one(preset: str, data: P
     own, (mean, std) = load(preset).rows[0].setting.stream, PUBLISHED_SCALES[preset]
     if not CATALOGUE[own.source].find(data):
         pytest.skip(f"put {own.source} into $GRADCAST_DATA to run this")
-    found = build.stream(own, Shelf(data, Cache(tmp_path), untracked))
+    found = build_stream.stream(own, Shelf(data, Cache(tmp_path), untracked))
     assert found.scale.mean == pytest.approx(mean, abs=1e-4)
     assert found.scale.std == pytest.approx(std, abs=1e-4)
     assert len(found.tasks[0].train) == {"svhn": 73_257}.get(own.source, 50_000)  # without SVHN's extra images
@@ -387,7 +387,7 @@ def test_turns_of_a_constant_rate_and_of_steps() -> None:
 def test_what_does_not_fit_the_images_is_said(changes: list[str], sentence: str) -> None:
     own = few_labels("mg", *changes)
     with pytest.raises(GradcastError) as caught:
-        check(own, build.stream(own.stream, SHELF))
+        check(own, build_stream.stream(own.stream, SHELF))
     assert str(caught.value).startswith(sentence)
 
 
@@ -402,7 +402,7 @@ def test_batches_may_differ_and_must_be_filled() -> None:
 def test_batches_are_full() -> None:
     """A pass through the 1,297 digits in batches of 16 would end in a single image; walks have no end."""
     fine = few_labels("mg", "stream.batch=16", "policy.batch=16")
-    images = build.stream(fine.stream, SHELF)
+    images = build_stream.stream(fine.stream, SHELF)
     check(fine, images)
     check(few_labels("supervised", "policy.batch=1"), images)
     with pytest.raises(GradcastError, match=r"policy\.batch leads to a pass of a single image"):

@@ -18,7 +18,8 @@ from gradcast.networks import SlimResNet18
 from gradcast.randomness import numpy_generator, seeded, torch_generator
 from gradcast.replicas.heads import Heads
 from gradcast.streams.augment import augment
-from gradcast.streams.pool import Pool, named
+from gradcast.streams.named_augmentations import named
+from gradcast.streams.pool import Pool
 from gradcast.streams.scale import Scale
 from gradcast.training.capture import fastest
 from gradcast.training.grouping import SHARE

@@ -78,7 +78,7 @@ class Streams:
             total += (time.perf_counter() - begun) * len(batches) / len(taken)
         begun = time.perf_counter()
         loop.tests(trainer, range(loop.data.tasks))
-        return total + (setting.stream.tasks + 1) * (time.perf_counter() - begun)
+        return total + (setting.stream.task_count + 1) * (time.perf_counter() - begun)
 
 
 def _stand_in() -> Source:

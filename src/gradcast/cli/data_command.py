@@ -15,6 +15,7 @@ from gradcast.data.cache import Cache, Entry, default_cache
 from gradcast.data.catalogue import Dataset
 from gradcast.data.check import check as check_dataset
 from gradcast.data.check import own_folder
+from gradcast.data.check_tasks import check_tasks
 from gradcast.data.extract import extract
 from gradcast.data.fetch import download
 from gradcast.data.load import Shelf
@@ -25,7 +26,7 @@ from gradcast.errors import GradcastError, printable
 from gradcast.head_start.store import NAME as HEAD_START
 from gradcast.head_start.store import TOLD
 from gradcast.runs.jsontext import parse_json
-from gradcast.specs import build
+from gradcast.specs import build, build_stream
 from gradcast.specs import text as specfile
 from gradcast.specs.spec import Setting, Spec
 from gradcast.specs.table import nearest
@@ -51,24 +52,28 @@ def list_datasets(data: DataOption = None) -> None:
     console = Console()
     console.print(f"Data folder: {folder.resolve()}", soft_wrap=True)
     console.print(table)
-    console.print("Your own: the sources 'folder' and 'npz' and the pool 'folder', each with its path.", soft_wrap=True)
+    own = "Your own: the sources 'folder', 'npz' and 'tasks' and the pool 'folder', each with its path."
+    console.print(own, soft_wrap=True)
 
 
 @app.command()
 def check(
-    name: Annotated[str, typer.Argument(help="a dataset, or 'folder' for your own")],
+    name: Annotated[str, typer.Argument(help="a dataset, or 'folder' or 'tasks' for your own")],
     data: DataOption = None,
-    path: Annotated[str, typer.Option(help="your folder or zip archive of images")] = "",
+    path: Annotated[str, typer.Option(help="your folder or zip archive of images, or folder of tasks")] = "",
 ) -> None:
     """Verify a dataset: completeness, counts a class, checksums where published, every bad file by name.
 
     Exit code 1 when there are problems; an incomplete dataset that can be used is not one.
     """
-    if (name == "folder") != bool(path):
-        raise GradcastError("--path belongs to the name 'folder': gradcast data check folder --path DIR")
+    if (name in ("folder", "tasks")) != bool(path):
+        raise GradcastError("--path belongs to the names 'folder' and 'tasks': gradcast data check folder --path DIR")
     with ProgressDisplay(Console(stderr=True)) as display:
         shelf = Shelf(data_folder(data), Cache(default_cache()), display.track)
-        found = check_dataset(own_folder(shelf.find(path, "--path")) if path else _dataset(name), shelf)
+        if name == "tasks":
+            found = check_tasks(shelf.find(path, "--path"), shelf)
+        else:
+            found = check_dataset(own_folder(shelf.find(path, "--path")) if path else _dataset(name), shelf)
     problems = found.unreadable + found.problems
     for kind, sentences in (("", found.facts), ("note: ", found.notes), ("problem: ", problems)):
         for sentence in sentences:
@@ -168,7 +173,7 @@ def _of_head_start(entry: Entry) -> str:
 def draw_sheet(setting: Setting, shelf: Shelf, out: Path) -> None:
     """The contact sheet of a setting's stream and pool."""
     place = Place(torch.device("cpu"), torch.float32)
-    stream = build.stream(setting.stream, shelf)
+    stream = build_stream.stream(setting.stream, shelf)
     pools = [build.pool(own, stream, shelf, place, data_seed=setting.stream.data_seed) for own in setting.pool]
     contact_sheet(stream, pools, out)
 

@@ -1,11 +1,12 @@
 """Labelled images in folders: which folders are classes, which are splits, and what belongs to neither."""
 
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from gradcast.data.labelled import LabelledFiles
-from gradcast.data.scan import LeftOut, image_files
+from gradcast.data.scan import hidden, image_files
 from gradcast.errors import GradcastError
 from gradcast.randomness import numpy_generator
 
@@ -19,10 +20,14 @@ SPLITS = {
 ENDINGS = "(set|data|images|split)?"
 HELD_OUT = 5  # one image in so many, where a folder has no test set of its own
 NO_CLASS = "images in no class folder"
+EMPTY = "class folders without an image"
 
 
-def class_folders(root: Path, *, data_seed: int = 0) -> LabelledFiles:
-    """``train/CLASS/*`` and ``test/CLASS/*`` (or ``val``); or just ``CLASS/*``, a fifth of each held out for tests."""
+def class_folders(root: Path, *, data_seed: int = 0, fewest: int = 2) -> LabelledFiles:
+    """``train/CLASS/*`` and ``test/CLASS/*`` (or ``val``); or just ``CLASS/*``, a fifth of each held out for tests.
+
+    ``fewest``: how many classes there must be.
+    """
     files = image_files(root)
     folders = sorted({name.split("/")[0] for name in files.names if "/" in name})
     train, test = find_split(folders, root)
@@ -36,7 +41,7 @@ def class_folders(root: Path, *, data_seed: int = 0) -> LabelledFiles:
         kept, held = _held_out(inside, root, data_seed)
         depth = 0
     classes = tuple(sorted({name.split("/")[depth] for name in kept}))
-    if len(classes) < 2:
+    if len(classes) < fewest:
         found = f"only the folder {classes[0]!r}" if classes else "no folders"
         raise GradcastError(f"{root} has {found} of images; lay it out as train/CLASS/*.png and test/CLASS/*.png")
     if not held:
@@ -48,7 +53,8 @@ def class_folders(root: Path, *, data_seed: int = 0) -> LabelledFiles:
             f"class {strangers[0]!r} of {root} has test images but no training image; add some or remove it"
         )
     train_y, test_y = ([place[name.split("/")[depth]] for name in part] for part in (kept, held))
-    left_out = _unused(files.names, {*kept, *held}, (train, test) if depth else ())
+    splits = (train, test) if depth else ()
+    left_out = _unused(files.names, {*kept, *held}, splits) | _empty(root, files.names, splits)
     named = tuple(map(_as_text, classes))
     return LabelledFiles("folder", files.only(kept), train_y, files.only(held), test_y, named, left_out)
 
@@ -110,7 +116,18 @@ def _as_text(folder: str) -> str:
     return folder.encode(errors="surrogateescape").decode(errors="replace")
 
 
-def _unused(names: Iterable[str], used: set[str], splits: Iterable[str | None]) -> LeftOut:
+def _empty(root: Path, names: Iterable[str], splits: Iterable[str | None]) -> dict[str, list[str]]:
+    """Folders of a class, or of a class in a split, that hold no image; an archive has no empty folders."""
+    if not root.is_dir():
+        return {}
+    parts = [f"{split}/" for split in splits] or [""]
+    full = {"/".join(name.split("/")[: part.count("/") + 1]) for name in names for part in parts}
+    found = [f"{part}{name}" for part in parts for name in sorted(os.listdir(root / part)) if not hidden(name)]
+    empty = [own for own in found if own not in full and os.path.isdir(root / own)]
+    return {EMPTY: empty} if empty else {}
+
+
+def _unused(names: Iterable[str], used: set[str], splits: Iterable[str | None]) -> dict[str, list[str]]:
     """Images of no class, and of folders beside those to train and to test on."""
     found: dict[str, list[str]] = {}
     beside = f"images outside {' and '.join(f'{part}/' for part in splits)}"

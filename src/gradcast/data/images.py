@@ -66,6 +66,7 @@ class Source:
     test: Images
     classes: tuple[str, ...]
     known: tuple[str, Moments] | None = None
+    names_count: bool = False  # names of classes are part of the content
 
     def __post_init__(self) -> None:
         for part, images in (("training", self.train), ("test", self.test)):
@@ -91,8 +92,10 @@ class Source:
     @property
     def content(self) -> str:
         """A digest of images and labels."""
-        own = self.train, self.test
-        return self.known[0] if self.known else fingerprint(*(array for part in own for array in (part.x, part.y)))
+        if self.known:
+            return self.known[0]
+        names = [np.array(self.classes)] if self.names_count else []
+        return fingerprint(self.train.x, self.train.y, self.test.x, self.test.y, *names)
 
     @property
     def moments(self) -> Moments:

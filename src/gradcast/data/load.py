@@ -17,9 +17,11 @@ from gradcast.data.files import Track
 from gradcast.data.images import Colour, Shape, Source
 from gradcast.data.labelled import LabelledFiles
 from gradcast.data.own_images import read_npz
+from gradcast.data.own_tasks import OwnTasks, told_of
 from gradcast.data.pool_images import any_images
 from gradcast.data.registry import DATASETS
 from gradcast.data.stored_images import StoredImages
+from gradcast.data.task_folders import TaskPlace, find_tasks
 from gradcast.errors import GradcastError, message_of
 
 
@@ -79,6 +81,26 @@ def load_source(name: str, shelf: Shelf, *, path: str, size: int | None, colour:
         return _decoded_source(files, shelf, colour=colour, size=size)
     assert dataset.read is not None
     return cached_arrays(dataset.name, paths, partial(dataset.read, paths), shelf.cache).converted(colour, size)
+
+
+def task_places(path: str | list[str], shelf: Shelf) -> list[TaskPlace]:
+    """Where tasks of the user's own lie: the entries of a folder, or the places of a list."""
+    paths = path if isinstance(path, list) else [path]
+    return find_tasks([shelf.find(own, "stream.path") for own in paths], listed=isinstance(path, list))
+
+
+def load_tasks(path: str | list[str], shelf: Shelf, *, size: int | None, colour: Colour, data_seed: int) -> OwnTasks:
+    """Tasks of the user's own, each decoded or read as a dataset of its own."""
+    places, sources = task_places(path, shelf), list[Source]()
+    for place in places:
+        with told_of(place.name):
+            if place.npz:
+                sources.append(read_npz(place.path).converted(colour, size))
+            else:
+                files = class_folders(place.path, data_seed=data_seed, fewest=1)
+                sources.append(_decoded_source(files, shelf, colour=colour, size=size))
+    where = "stream.path" if isinstance(path, list) else path
+    return OwnTasks(tuple(place.name for place in places), tuple(sources), where)
 
 
 def load_folder(path: str, shape: Shape, shelf: Shelf, *, squash: bool) -> StoredImages:

@@ -1,6 +1,6 @@
 """Your own data: an .npz file, arrays or tensors, any torch Dataset."""
 
-from collections.abc import Sized
+from collections.abc import Sequence, Sized
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from gradcast.data.images import CHUNK, Images, Pixels, Source
 from gradcast.errors import GradcastError, message_of
 
 Array = np.ndarray | Tensor
+Labels = Array | Sequence[int] | Sequence[str]
 NPZ_KEYS = ("x_train", "y_train", "x_test", "y_test")
 
 
@@ -32,13 +33,17 @@ def read_npz(path: Path) -> Source:
     return own_data(*(found[key] for key in NPZ_KEYS), name=path.stem)
 
 
-def own_data(x_train: Array, y_train: Array, x_test: Array, y_test: Array, *, name: str = "own") -> Source:
+def own_data(x_train: Array, y_train: Labels, x_test: Array, y_test: Labels, *, name: str = "own") -> Source:
     """A source from arrays or tensors.
 
     Images are N x H x W, N x H x W x C or N x C x H x W with one or three channels, bytes or numbers from 0 to 1.
-    Labels are any whole numbers; the sorted ones of the training set become the classes.
+    Labels are any whole numbers or words; the sorted ones of the training set become the classes.
     """
     labels, test_labels = _labels(y_train, "y_train"), _labels(y_test, "y_test")
+    words = [part.dtype.kind == "U" for part in (labels, test_labels)]
+    if words[0] != words[1]:
+        kinds = ["words" if each else "whole numbers" for each in words]
+        raise GradcastError(f"y_train holds {kinds[0]} and y_test {kinds[1]}; both must hold the same kind of labels")
     known = np.unique(labels)
     strangers = np.setdiff1d(test_labels, known)
     if len(strangers):
@@ -48,7 +53,7 @@ def own_data(x_train: Array, y_train: Array, x_test: Array, y_test: Array, *, na
         raise GradcastError(f"label {untested[0]} has training images but no test image; add some or remove it")
     train = Images(pixels(x_train, "x_train"), np.searchsorted(known, labels).astype(np.int64))
     test = Images(pixels(x_test, "x_test"), np.searchsorted(known, test_labels).astype(np.int64))
-    return Source(name, train, test, tuple(str(label) for label in known))
+    return Source(name, train, test, tuple(str(label) for label in known), names_count=words[0])
 
 
 def from_datasets(train: Dataset[Any], test: Dataset[Any], *, name: str = "own") -> Source:
@@ -95,8 +100,11 @@ def _collected(dataset: Dataset[Any]) -> tuple[np.ndarray, np.ndarray]:
     if len({image.shape for image in images}) > 1:
         raise GradcastError("the images of a dataset differ in shape; bring them to one size first")
     labels = [_array(y) for _, y in pairs]
-    if not all(label.size == 1 and label.dtype.kind in "iu" for label in labels):
-        raise GradcastError("a dataset yields a label that is no whole number; number the classes")
+    kinds = {label.dtype.kind if label.size == 1 else "" for label in labels}
+    if not (kinds <= {"i", "u"} or kinds == {"U"}):
+        raise GradcastError(
+            "a dataset yields a label that is no whole number and no word, or some of each; number the classes"
+        )
     return np.stack(images), np.array([label.item() for label in labels])
 
 
@@ -105,13 +113,20 @@ def _plain_colours(image: Image.Image) -> Image.Image:
     return image if image.mode in ("1", "L", "I", "F", "RGB") or image.mode.startswith("I;") else image.convert("RGB")
 
 
-def _labels(values: Array, what: str) -> np.ndarray:
+def _labels(values: Labels, what: str) -> np.ndarray:
     labels = _array(values)
-    if labels.ndim != 1 or labels.dtype.kind not in "iu":
+    if labels.dtype.kind == "O" and all(isinstance(label, str) for label in labels.flat):  # a column of pandas
+        labels = labels.astype(np.str_)
+    if labels.ndim != 1 or labels.dtype.kind not in "iuU":
         raise GradcastError(
-            f"{what} has shape {labels.shape} and type {labels.dtype}; labels are a row of whole numbers"
+            f"{what} has shape {labels.shape} and type {labels.dtype}; labels are a row of whole numbers or of words"
         )
-    return labels.astype(np.int64)
+    if labels.dtype.kind != "U":
+        return labels.astype(np.int64)
+    for word in np.unique(labels).tolist():
+        if not word.strip() or not word.isprintable():
+            raise GradcastError(f"{what} holds the label {word!r}; a label in words is printable and not empty")
+    return labels
 
 
 def _array(values: Any) -> np.ndarray:  # noqa: ANN401

@@ -123,7 +123,7 @@ class _Walk:
 
     def _facts(self, entry: os.DirEntry[str], name: str) -> os.stat_result | None:
         """What is known of a folder or an image; nothing of what is left out."""
-        if _hidden(entry.name):
+        if hidden(entry.name):
             self._leave(HIDDEN, name)
             return None
         facts = entry.stat()
@@ -156,7 +156,8 @@ def _identity(facts: os.stat_result) -> tuple[int, int]:
     return facts.st_dev, facts.st_ino
 
 
-def _hidden(part: str) -> bool:
+def hidden(part: str) -> bool:
+    """Whether a file or folder is one that people do not see."""
     return part.startswith(".") or part in OTHER_PROGRAMS
 
 
@@ -191,7 +192,7 @@ def _zipped(root: Path) -> ImageFiles:
             )
         if entry.filename.endswith("/"):
             continue
-        reason = HIDDEN if any(map(_hidden, name.parts)) else _reason(name.name, known, pictures)
+        reason = HIDDEN if any(map(hidden, name.parts)) else _reason(name.name, known, pictures)
         if reason is None and entry.filename in images:
             reason = REPEATED  # whoever opens the archive by name gets the last one
         if reason is not None:

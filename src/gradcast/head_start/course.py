@@ -23,6 +23,7 @@ from gradcast.signals.registry import SIGNALS
 from gradcast.specs import build
 from gradcast.specs.context import Context
 from gradcast.streams.draws import Feed
+from gradcast.streams.named_augmentations import own_code
 from gradcast.streams.own_pool import OwnImages
 from gradcast.streams.pool import Pool
 from gradcast.streams.scale import Scale
@@ -88,7 +89,10 @@ class Course:
         """What decides each seed's result, in a few letters: settings, pool, arithmetic, and its initial weights."""
         device, inner = self.place.device.type, self.place.inner
         rounds = device == "cuda" and torch.backends.cudnn.allow_tf32
-        facts = (self.spec.model_dump_json(), self.identity, device, str(self.place.dtype), str(inner), rounds)
+        shown = [step.name for step in self.pool.steps]
+        code = own_code([*shown, *(name for own in self.spec.signal for name in getattr(own, "augment", ()))])
+        known = (self.spec.model_dump_json(), self.identity, device, str(self.place.dtype), str(inner), rounds)
+        facts = (*known, code) if code else known
         begun = sorted(features(self.model(seeds)).items())
         found = []
         for replica, seed in enumerate(seeds):

@@ -68,7 +68,7 @@ def values(wanted: Request, line: Line) -> Courses:
         return {}
     (row,) = rows
     places = Cell(setting, wanted.dtype).places(wanted.cells)
-    logs = [places[seed].metrics(ROW, seed, setting.stream.tasks) for seed in row.seeds]
+    logs = [places[seed].metrics(ROW, seed, setting.stream.task_count) for seed in row.seeds]
     return courses(setting, logs, ("loss", "gain", *COURSES)) | {
         "seen": np.stack([over_seen_tasks(matrix) for matrix in row.matrices]),
         "all": np.stack([over_all_tasks(matrix) for matrix in row.matrices]),
@@ -85,7 +85,7 @@ def _among(wanted: Request, line: Line) -> str:
     if not places:
         return ""
     fewest = int(str(content(places[0])["classes_per_task"]))
-    most = fewest * setting.stream.tasks if labelling[0].outputs == "seen" else fewest
+    most = fewest * setting.stream.task_count if labelling[0].outputs == "seen" else fewest
     return f" (m = {fewest})" if most == fewest else f" (m = {fewest} to {most})"
 
 

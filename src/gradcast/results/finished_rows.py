@@ -43,7 +43,7 @@ class Named:
 
     def _read(self, row: Row) -> "Finished":
         self.run.check(row.name)
-        place, tasks = self.given if self.row else self.given / row.name, row.setting.stream.tasks
+        place, tasks = self.given if self.row else self.given / row.name, row.setting.stream.task_count
         diverged, facts = self.run.diverged(row.name), self.run.drawn(row.name)
         seeds = [seed for seed in self.spec.seeds if seed not in diverged]
         ratio, undone = stored_ratio(self.run, row.name), self.run.undone(row.name)

@@ -76,7 +76,7 @@ def _loaded(run: RunDirectory, row: str, setting: Setting, seed: int) -> Trained
     facts, file = run.drawn(row), run.seed(row, seed) / "weights.safetensors"
     try:
         shape, width = _sizes(facts)
-        stream = Stream.without_images(shape, _task_classes(facts, setting.stream.tasks, width, seed))
+        stream = Stream.without_images(shape, _task_classes(facts, setting.stream.task_count, width, seed))
         preprocess = _preprocess(facts, shape)
         names = _names(facts, stream.task_classes)
     except (KeyError, TypeError, ValueError, IndexError) as error:
@@ -86,7 +86,7 @@ def _loaded(run: RunDirectory, row: str, setting: Setting, seed: int) -> Trained
     except (SafetensorError, OSError, ValueError) as error:
         raise damaged(file, error) from None
     network, own = _network(setting, stream, state, file)
-    heads = Heads.even(width, setting.stream.tasks, masked=True) if own else build.heads(setting, stream)
+    heads = Heads.even(width, setting.stream.task_count, masked=True) if own else build.heads(setting, stream)
     return TrainedModel(network, _column_names(heads, names), preprocess, heads.task_columns).eval()
 
 
@@ -160,8 +160,8 @@ def _network(setting: Setting, stream: Stream, state: dict[str, Tensor], file: P
     made = [_filled(build.network(plain, stream), common | tasks[task], file) for task in sorted(tasks)]
     if not made:
         return _filled(build.network(plain, stream), common, file), False
-    if len(made) != setting.stream.tasks:
-        raise damaged(file, ValueError(f"weights of {len(made)} tasks, where there are {setting.stream.tasks}"))
+    if len(made) != setting.stream.task_count:
+        raise damaged(file, ValueError(f"weights of {len(made)} tasks, where there are {setting.stream.task_count}"))
     return TaskNetworks(made, stream.width), True
 
 

@@ -151,7 +151,7 @@ def _read(directory: RunDirectory, spec: Spec, row: Row, *, steps: bool, lenient
     """One row, before it is compared."""
     if not lenient:
         directory.check(row.name)
-    tasks, diverged = row.setting.stream.tasks, directory.diverged(row.name)
+    tasks, diverged = row.setting.stream.task_count, directory.diverged(row.name)
     seeds = [seed for seed in spec.seeds if seed not in diverged]
     matrices, without = (directory.accuracies(row.name, seeds, tasks, unknown=own) for own in (False, True))
     assert matrices is not None
@@ -214,7 +214,7 @@ def logged(directory: RunDirectory, row: Row, seed: int, *, lenient: bool = Fals
     With few labels they do not: the best error is one of the steps'.
     """
     try:
-        return directory.metrics(row.name, seed, row.setting.stream.tasks), ""
+        return directory.metrics(row.name, seed, row.setting.stream.task_count), ""
     except GradcastError as error:
         if not lenient or row.setting.one_task is not None:
             raise
@@ -255,7 +255,7 @@ def errors(lines: Sequence[Line], matrix: Float[np.ndarray, "rows tasks"]) -> di
 
 def courses(setting: Setting, logs: Iterable[Sequence[Line]], names: Iterable[str] = COURSES) -> Courses:
     """Curves that have a number anywhere, a row a seed: ``names`` task by task, or all test by test of few labels."""
-    short, tasks, names = setting.one_task, setting.stream.tasks, list(names)
+    short, tasks, names = setting.one_task, setting.stream.task_count, list(names)
     each = [
         {name: course(lines, name, tasks) * (100 if name in IN_PER_CENT else 1) for name in names}
         if short is None

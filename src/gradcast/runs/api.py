@@ -8,6 +8,7 @@ import numpy as np
 from torch import Tensor
 
 from gradcast.data.images import Source
+from gradcast.data.own_tasks import OwnTasks
 from gradcast.devices import use_threads
 from gradcast.errors import GradcastError
 from gradcast.results.run_result import RunResult
@@ -26,7 +27,7 @@ def run(
     device: str = "auto",
     threads: int | None = None,
     progress: bool | None = None,
-    source: Source | None = None,
+    source: Source | OwnTasks | None = None,
     pool: np.ndarray | Tensor | None = None,
     trackers: Sequence[Tracker] = (),
     safety: Safety | None = None,
@@ -44,7 +45,8 @@ def run(
         device: "cpu", "cuda", "cuda:1" and so on; "auto" takes a GPU where there is one.
         threads: CPU threads for torch, for the whole process; None leaves torch's setting as it is.
         progress: whether to show progress bars on standard error; None shows them in terminals and notebooks.
-        source: labelled images in place of the named ones, as ``gradcast.own_data`` and ``from_datasets`` give them.
+        source: labelled images in place of the named ones, as ``gradcast.own_data`` and ``from_datasets`` give them,
+            or tasks in place of the scenario, as ``gradcast.own_tasks`` gives them.
         pool: unlabelled images in place of the named ones: bytes or numbers from 0 to 1, N x H x W, N x H x W x C or
             N x C x H x W.
         trackers: objects that receive every number as well, such as ``gradcast.runs.trackers.tracker("tensorboard")``.

@@ -5,6 +5,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from gradcast.data.images import Pixels, Source
 from gradcast.data.load import Shelf
+from gradcast.data.own_tasks import OwnTasks
 from gradcast.data.registry import OWN
 from gradcast.devices import Place
 from gradcast.errors import GradcastError
@@ -16,13 +17,14 @@ from gradcast.learners.registry import LEARNERS
 from gradcast.networks import registry as networks
 from gradcast.replicas.replicas import Replicas
 from gradcast.signals.registry import SIGNALS
-from gradcast.specs import build
+from gradcast.specs import build, build_stream
 from gradcast.specs.entry import Registry
 from gradcast.specs.frozen_part import frozen_stages
 from gradcast.specs.imported import source_file
 from gradcast.specs.spec import Setting
 from gradcast.specs.table import Table
 from gradcast.streams.frozen_stages import seen_stream
+from gradcast.streams.named_augmentations import own_code
 from gradcast.streams.own_pool import OwnImages
 from gradcast.streams.pool import Pool
 from gradcast.streams.stream import Stream
@@ -68,7 +70,7 @@ class PreparedRun:
         self,
         place: Place,
         shelf: Shelf,
-        source: Source | None = None,
+        source: Source | OwnTasks | None = None,
         images: Pixels | None = None,
         display: Display | None = None,
     ) -> None:
@@ -82,9 +84,10 @@ class PreparedRun:
         """The tasks of a row."""
         key = setting.stream.model_dump_json()
         if key not in self._streams:
-            self._streams[key] = build.stream(setting.stream, self.shelf, self.source)
+            self._streams[key] = build_stream.stream(setting.stream, self.shelf, self.source)
             if self.display is not None and setting.stream.source in OWN:
-                self.display.note(f"{setting.stream.path or 'your images'}: {self._streams[key].classes_in_words}")
+                where = setting.stream.path if isinstance(setting.stream.path, str) else "stream.path"
+                self.display.note(f"{where or 'your images'}: {self._streams[key].classes_in_words}")
         return self._streams[key]
 
     def data(self, setting: Setting, seeds: Sequence[int], stream: Stream | None = None) -> TaskData:
@@ -169,6 +172,8 @@ class PreparedRun:
         for number, pool in enumerate(self.pools(setting)):
             found["pool" if number == 0 else f"pool {number}"] = pool.content
         ahead = setting.head_start.signal if setting.head_start.steps else []
+        shown = [setting.stream, *(setting.pool if self.pools(setting) else ()), *setting.signals, *ahead]
+        found |= own_code([name for table in shown for name in getattr(table, "augment", ())])
         for registry, tables in ((LEARNERS, [setting.learner]), (SIGNALS, [*setting.signals, *ahead])):
             for number, table in enumerate(tables):
                 found |= _code(registry, table, number)

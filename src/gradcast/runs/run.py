@@ -11,8 +11,9 @@ import torch
 from gradcast import devices
 from gradcast.data.cache import Cache, default_cache
 from gradcast.data.images import Pixels, Source
-from gradcast.data.load import Shelf, default_data, untracked
+from gradcast.data.load import Shelf, default_data, task_places, untracked
 from gradcast.data.own_images import pixels
+from gradcast.data.own_tasks import OwnTasks
 from gradcast.errors import GradcastError
 from gradcast.head_start.make import UNFINISHED
 from gradcast.results.report import write_report
@@ -32,7 +33,7 @@ from gradcast.runs.survivors import train_survivors
 from gradcast.runs.trackers import Tracker
 from gradcast.specs import text as specfile
 from gradcast.specs.fit import check
-from gradcast.specs.spec import Row, Spec
+from gradcast.specs.spec import Row, Spec, StreamSpec
 
 RESULT = "result.json"
 
@@ -43,7 +44,7 @@ def run(
     out: Path | str = "runs",
     data: Path | str | None = None,
     device: str = "auto",
-    source: Source | None = None,
+    source: Source | OwnTasks | None = None,
     pool: np.ndarray | torch.Tensor | None = None,
     display: Display | None = None,
     trackers: Sequence[Tracker] = (),
@@ -51,17 +52,19 @@ def run(
 ) -> tuple[RunDirectory, list[RowResult]]:
     """Train what is missing, write result, report and figure, and return where they are and what they say.
 
-    ``data`` is the folder of datasets ($GRADCAST_DATA, else ./data). ``source`` (see ``own_data``) and ``pool``
-    (images of any accepted form) take the place of what the specification names. ``trackers`` hear of every number.
-    ``safety`` says how often checkpoints are written and what becomes of steps that are not finite. SIGINT and SIGTERM
-    end a run after a step and a checkpoint.
+    ``data`` is the folder of datasets ($GRADCAST_DATA, else ./data). ``source`` (see ``own_data`` and ``own_tasks``)
+    and ``pool`` (images of any accepted form) take the place of what the specification names. ``trackers`` hear of
+    every number. ``safety`` says how often checkpoints are written and what becomes of steps that are not finite.
+    SIGINT and SIGTERM end a run after a step and a checkpoint.
     """
     images = None if pool is None else pixels(pool)
     spec = _with_own_data(spec, source, images)
     place = devices.choose_place(device, spec.dtype)
     track = untracked if display is None else display.track
     folder = default_data() if data is None else Path(data)
-    shared = PreparedRun(place, Shelf(folder, Cache(default_cache()), track), source, images, display)
+    shelf = Shelf(folder, Cache(default_cache()), track)
+    spec = _with_counted_tasks(spec, shelf)
+    shared = PreparedRun(place, shelf, source, images, display)
     with enough_memory(len(spec.seeds)):
         content = [shared.content(row.setting) for row in spec.rows]  # bad data shows before anything is written
         for row in spec.rows:
@@ -127,11 +130,25 @@ def _need_checkpoint(directory: RunDirectory, spec: Spec) -> None:
         )
 
 
-def _with_own_data(spec: Spec, source: Source | None, images: Pixels | None) -> Spec:
+def _with_counted_tasks(spec: Spec, shelf: Shelf) -> Spec:
+    """The specification says how many tasks of the user's own there are, so that nobody has to look again."""
+    rows = []
+    for row in spec.rows:
+        own = row.setting.stream
+        if own.tasks == "own":
+            own = own.model_copy(update={"tasks": len(task_places(own.path, shelf))})
+        rows.append(row.model_copy(update={"setting": row.setting.model_copy(update={"stream": own})}))
+    return spec.model_copy(update={"rows": rows})
+
+
+def _with_own_data(spec: Spec, source: Source | OwnTasks | None, images: Pixels | None) -> Spec:
     """The specification says where the caller's own data take the place of named ones."""
     change: dict[str, Any] = {}
     if source is not None:
         change["stream"] = {"source": "python", "path": ""}
+    if isinstance(source, OwnTasks):
+        default = {key: StreamSpec.model_fields[key].default for key in specfile.OF_SCENARIOS}
+        change["stream"] |= default | {"scenario": "own", "tasks": len(source.names)}
     if images is not None:
         change["pool"] = {"name": "python"}
     spec = specfile.override(spec, change)

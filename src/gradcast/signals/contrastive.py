@@ -17,8 +17,9 @@ from gradcast.signals.signal_entry import signal_entry
 from gradcast.signals.signal_table import SignalTable
 from gradcast.specs.context import Context
 from gradcast.specs.table import Positive, Rate, Weight
-from gradcast.streams.augment import AUGMENTATIONS, Augmentation, AugmentationName, changed
+from gradcast.streams.augment import Augmentation, changed
 from gradcast.streams.draws import Views
+from gradcast.streams.named_augmentations import AnyAugmentation, named
 from gradcast.streams.scale import Scale
 
 
@@ -29,7 +30,7 @@ class ContrastiveSpec(SignalTable):
     weight: Weight = 0.3
     temperature: Rate = 0.2
     head: list[Positive] = [128, 64]  # widths of the projection head
-    augment: list[AugmentationName] = ["resized-crop", "flip", "jitter"]  # what makes a view
+    augment: list[AnyAugmentation] = ["resized-crop", "flip", "jitter"]  # what makes a view
     labelled: bool = False  # whether labelled and replayed images are shown too, views of one class as partners
     omitted_defaults: ClassVar[tuple[str, ...]] = ("labelled",)
 
@@ -119,7 +120,7 @@ def _build(table: ContrastiveSpec, context: Context) -> Contrastive:
 
 
 def _views(table: ContrastiveSpec) -> Views:
-    return Views(2, tuple(AUGMENTATIONS[name] for name in table.augment))
+    return Views(2, named(table.augment))
 
 
 ENTRY = signal_entry(

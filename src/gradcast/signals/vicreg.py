@@ -16,8 +16,8 @@ from gradcast.signals.signal_entry import signal_entry
 from gradcast.signals.signal_table import SignalTable
 from gradcast.specs.context import Context
 from gradcast.specs.table import Positive, Weight
-from gradcast.streams.augment import AUGMENTATIONS, AugmentationName
 from gradcast.streams.draws import Views
+from gradcast.streams.named_augmentations import AnyAugmentation, named
 
 EPS = 1e-4  # under the root of a variance
 
@@ -30,7 +30,7 @@ class VicregSpec(SignalTable):
     variance: Weight = 1.0  # of the term that keeps deviations at one or more; likeness has weight 1
     covariance: Weight = 0.04  # of the term that keeps numbers uncorrelated
     head: list[Positive] = [256, 256]  # widths of the projection head
-    augment: list[AugmentationName] = ["resized-crop", "flip", "colour-jitter", "greyscale"]  # what makes a view
+    augment: list[AnyAugmentation] = ["resized-crop", "flip", "colour-jitter", "greyscale"]  # what makes a view
 
 
 class Vicreg(Signal):
@@ -78,7 +78,7 @@ def _build(table: VicregSpec, context: Context) -> Vicreg:
 
 
 def _views(table: VicregSpec) -> Views:
-    return Views(2, tuple(AUGMENTATIONS[name] for name in table.augment))
+    return Views(2, named(table.augment))
 
 
 ENTRY = signal_entry(

@@ -1,14 +1,14 @@
 """From a setting to the objects it means: the one place that says how a row is built."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import nn
 
 from gradcast.core import Learner
 from gradcast.data import blank
-from gradcast.data.images import Pixels, Source, convert
-from gradcast.data.load import Shelf, load_folder, load_pool, load_source
+from gradcast.data.images import Pixels, convert
+from gradcast.data.load import Shelf, load_folder, load_pool
 from gradcast.data.patches import patches
 from gradcast.data.stored_images import StoredImages
 from gradcast.devices import Place
@@ -27,12 +27,12 @@ from gradcast.signals.registry import SIGNALS
 from gradcast.signals.signal_entry import SignalEntry
 from gradcast.signals.signal_table import SignalTable
 from gradcast.specs.context import Context, Plan
-from gradcast.specs.spec import Setting, StreamSpec
-from gradcast.streams import scenarios
+from gradcast.specs.spec import Setting
 from gradcast.streams.augment import Augmentation
 from gradcast.streams.draws import Draws, Feed, Views
+from gradcast.streams.named_augmentations import named
 from gradcast.streams.own_pool import OwnImages
-from gradcast.streams.pool import TRANSFORMS, Pool, named, subset
+from gradcast.streams.pool import TRANSFORMS, Pool, subset
 from gradcast.streams.pool_tables import (
     BlankSpec,
     CallersPoolSpec,
@@ -42,7 +42,7 @@ from gradcast.streams.pool_tables import (
     PatchesSpec,
     PoolSpec,
 )
-from gradcast.streams.scale import reference_scale, scale_for
+from gradcast.streams.scale import reference_scale
 from gradcast.streams.stream import Stream
 from gradcast.streams.task_data import TaskData
 from gradcast.training.average import Average
@@ -57,49 +57,6 @@ from gradcast.training.trainer import StepTrainer, Trainer
 Pools = Sequence[Pool | OwnImages]
 
 
-def stream(spec: StreamSpec, shelf: Shelf, source: Source | None = None) -> Stream:
-    """The stream of labelled tasks; ``source`` where the images come from the caller."""
-    size = None if spec.size == "own" else spec.size
-    if source is None:
-        found = load_source(spec.source, shelf, path=spec.path, size=size, colour=spec.colour, data_seed=spec.data_seed)
-    else:
-        found = source.converted(spec.colour, size)
-    facts: Mapping[str, object]
-    own_tasks, per_task = None, None if spec.classes_per_task == "even" else spec.classes_per_task
-    if spec.scenario == "rotated":
-        tasks, facts = scenarios.rotated(found, spec.tasks, spec.data_seed)
-    elif spec.scenario == "permuted":
-        tasks, facts = scenarios.permuted(found, spec.tasks, spec.data_seed)
-    elif spec.class_order == "seeded":
-        own_tasks, facts = scenarios.seeded(found, spec.tasks, classes_per_task=per_task)
-        tasks = own_tasks(0)
-    else:
-        tasks, facts = scenarios.split(
-            found, spec.tasks, spec.data_seed, classes_per_task=per_task, class_order=spec.class_order
-        )
-    samples, shape = None if spec.samples == "all" else spec.samples, found.shape
-    for index, task in enumerate(tasks):
-        if samples is not None and samples > len(task.train):
-            raise GradcastError(
-                f"task {index} has {len(task.train)} training images, stream.samples asks for {samples}; lower it"
-            )
-    if "rotate" in spec.augment and shape[1] != shape[2]:
-        raise GradcastError(f"'rotate' needs square images, these have {shape[1]} x {shape[2]} pixels; set stream.size")
-    return Stream(
-        tasks,
-        shape,
-        {**facts, "classes": list(found.classes), "images_per_class": found.counts()},
-        found.content,
-        samples,
-        spec.ratio,
-        None if spec.labels == "all" else spec.labels,
-        scale_for(spec.normalise, shape[0], lambda: found.moments),
-        named(spec.augment),
-        own_tasks,
-        found.classes_in_words(),
-    )
-
-
 def pool(
     spec: PoolSpec, stream: Stream, shelf: Shelf, place: Place, *, data_seed: int, images: Pixels | None = None
 ) -> Pool | OwnImages:
@@ -107,7 +64,7 @@ def pool(
     transform = TRANSFORMS[spec.transform]
     shape = transform.shape(stream.shape)
     scale = stream.scale if spec.scale == "labelled" else reference_scale(stream.shape[0])
-    steps = (*transform.pipeline(stream.shape), *named(spec.augment))
+    steps = (*transform.pipeline(stream.shape), *named(spec.augment, stream.shape))
     if "rotate" in spec.augment and stream.shape[1] != stream.shape[2]:
         raise GradcastError("'rotate' needs square images; remove it from pool.augment or set stream.size")
     match spec:

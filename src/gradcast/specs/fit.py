@@ -17,6 +17,7 @@ from gradcast.signals.registry import SIGNALS
 from gradcast.specs import build
 from gradcast.specs.compatibility import contradiction
 from gradcast.specs.spec import Setting
+from gradcast.streams.named_augmentations import named
 from gradcast.streams.stream import Stream
 
 
@@ -40,6 +41,7 @@ def check(setting: Setting, stream: Stream, seeds: Sequence[int] = (0,)) -> None
                 f"the signal {signal.name!r} turns images, these are not square ({stream.shape[1]} x "
                 f"{stream.shape[2]}); set stream.size, or choose another signal"
             )
+        named(getattr(signal, "augment", ()), stream.shape)  # augmentations of one's own are tried
         if "features" in traits:
             outputs = build.heads(setting, stream).outputs
             seen = build.seen_shape(setting, stream)

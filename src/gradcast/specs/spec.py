@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, mo
 from gradcast.data.images import Colour
 from gradcast.data.registry import SOURCES
 from gradcast.devices import Arithmetic
+from gradcast.errors import GradcastError
 from gradcast.head_start.head_start_table import HeadStartSpec
 from gradcast.learners.gem import GemSpec
 from gradcast.learners.registry import LEARNERS, LearnerSpec
@@ -19,12 +20,13 @@ from gradcast.replicas.heads import HeadsKind, TaskKnowledge
 from gradcast.signals.policy import Policy
 from gradcast.signals.registry import SIGNALS, NoSignalSpec, SignalSpec
 from gradcast.specs.table import EpochCount, Natural, Pixels, Place, Positive, Share, Table, TaskCount, Words, nearest
-from gradcast.streams.augment import AugmentationName
+from gradcast.streams.named_augmentations import AnyAugmentation
 from gradcast.streams.pool_tables import POOLS, PatchesSpec, PoolSpec
 from gradcast.streams.scale import Normalise
 from gradcast.streams.scenarios import Scenario
 from gradcast.training.schedule_tables import SCHEDULES, ConstantSpec, PlateauSpec, ScheduleSpec, StepsSpec
 
+AT_A_PATH = ("folder", "npz", "tasks")  # sources that lie where stream.path says
 LONGEST_NAME = 100  # of a run or row, which become folders
 
 
@@ -38,13 +40,13 @@ class StreamSpec(Table):
     """Which labelled tasks, in which portions."""
 
     source: Annotated[str, AfterValidator(_known_source)] = "digits"
-    path: Place = ""  # where the source 'folder' or 'npz' lies
+    path: Place | list[Place] = ""  # where the source 'folder', 'npz' or 'tasks' lies; of tasks also a list
     size: Pixels | Literal["own"] = "own"  # pixels a side
     colour: Colour = "own"
     normalise: Normalise = "unit"
-    augment: list[AugmentationName] = []  # labelled training images
+    augment: list[AnyAugmentation] = []  # labelled training images
     scenario: Scenario = "rotated"
-    tasks: TaskCount = 10
+    tasks: TaskCount | Literal["own"] = 10  # own: as many as the source 'tasks' has
     classes_per_task: Positive | Literal["even"] = "even"  # split only
     class_order: Literal["natural", "shuffled", "seeded"] | list[Natural] = "natural"  # seeded: each seed has its own
     samples: Positive | Literal["all"] = "all"  # labelled images a task
@@ -55,20 +57,45 @@ class StreamSpec(Table):
     omitted_defaults: ClassVar[tuple[str, ...]] = ("labels",)
     data_seed: int = 0  # angles, permutations and splits; the same for all seeds
 
+    @model_validator(mode="before")
+    @classmethod
+    def _own_tasks(cls, raw: Any) -> Any:
+        """The source 'tasks' says by itself what its tasks are, and how many."""
+        if isinstance(raw, dict) and raw.get("source") == "tasks":
+            return {"scenario": "own", "tasks": "own"} | raw
+        return raw
+
     @model_validator(mode="after")
     def _paths_and_classes(self) -> "StreamSpec":
-        if (self.source in ("folder", "npz")) != bool(self.path):
+        if (self.source in AT_A_PATH) != bool(self.path):
             if self.path:
                 raise ValueError(
-                    "stream.path belongs to the sources 'folder' and 'npz'; the others lie in the data folder"
+                    "stream.path belongs to the sources 'folder', 'npz' and 'tasks'; the others lie in the data folder"
                 )
             raise ValueError(f"stream.path is missing: set it to your {self.source}, as in --set stream.path=VALUE")
+        if isinstance(self.path, list) and self.source != "tasks":
+            raise ValueError(f"stream.path is a list, which the source 'tasks' has; set it to one {self.source}")
+        own = self.source == "tasks" or (self.source == "python" and self.scenario == "own")
+        if own != (self.scenario == "own"):
+            raise ValueError(
+                "the source 'tasks' brings its own tasks: leave stream.scenario out, or set it to 'own'"
+                if own
+                else "stream.scenario = 'own' belongs to the source 'tasks'; set it to rotated, permuted or split"
+            )
+        if self.tasks == "own" and not own:
+            raise ValueError("stream.tasks = 'own' belongs to the source 'tasks'; set it to a number")
         for key in ("classes_per_task", "class_order"):
             if self.scenario != "split" and getattr(self, key) != StreamSpec.model_fields[key].default:
-                raise ValueError(
-                    f"stream.{key} applies to the scenario 'split'; every {self.scenario} task has all classes"
-                )
+                told = "tasks of your own say it themselves" if own else f"every {self.scenario} task has all classes"
+                raise ValueError(f"stream.{key} applies to the scenario 'split'; {told}")
         return self
+
+    @property
+    def task_count(self) -> int:
+        """The number of tasks, which is known of tasks of one's own once their folder was looked at."""
+        if self.tasks == "own":
+            raise GradcastError("stream.tasks = 'own' is not counted yet; set it to the number of your tasks")
+        return self.tasks
 
 
 class EvaluationSpec(Table):
@@ -126,7 +153,7 @@ class Setting(Table):
     @property
     def masked(self) -> bool:
         """Whether every task has columns of its own in the output layer, as far as the specification tells."""
-        return self.heads_kind(same_classes=self.stream.scenario != "split") == "masked"
+        return self.heads_kind(same_classes=self.stream.scenario not in ("split", "own")) == "masked"
 
     def heads_kind(self, *, same_classes: bool) -> HeadsKind:
         """Which columns of the output layer a loss is taken over, where all tasks have the same classes or not."""

@@ -22,6 +22,7 @@ DEFAULT_NAMES = {"model": "mlp", "learner": "gem", "signal": "none", "pool": "pa
 HEADER = [key for key in Spec.model_fields if key != "rows"]
 TABLES = list(Setting.model_fields)
 ROW_KEYS = [key for key in Row.model_fields if key != "setting"]
+OF_SCENARIOS = ("scenario", "tasks", "classes_per_task", "class_order")  # what tasks of one's own say themselves
 PLACES = (("stream", "path"), ("pool", "path"), ("model", "weights"))  # keys that name files or folders
 
 
@@ -84,12 +85,12 @@ def _check_places(raw: Raw, file: str) -> None:
             (table, key, own) for table, key in PLACES for own in _several(owner.get(table)) if isinstance(own, dict)
         ]
         for table, key, own in named:
-            place = own.get(key)
-            if isinstance(place, str) and ".." in Path(place).parts:
-                raise GradcastError(
-                    f"{table}.{key} = {place!r} in {file} climbs out of its folder; write the whole path, or give it "
-                    f"yourself: --set {table}.{key}=PATH"
-                )
+            for place in _several(own.get(key)):
+                if isinstance(place, str) and ".." in Path(place).parts:
+                    raise GradcastError(
+                        f"{table}.{key} = {place!r} in {file} climbs out of its folder; write the whole path, or give "
+                        f"it yourself: --set {table}.{key}=PATH"
+                    )
 
 
 def parse(given: str | Mapping[str, Any]) -> Spec:
@@ -193,7 +194,7 @@ def _merge(base: Raw, change: Raw) -> Raw:
     """Tables of ``base`` with the keys of ``change``; a new name keeps what the newly named choice also has.
 
     Signals share words that mean different things in each; only the length alpha is the same in all. Schedules share
-    none.
+    none. The source 'tasks' takes the place of a scenario and of its keys.
     """
     merged = {table: content if isinstance(content, list) else dict(content) for table, content in base.items()}
     for table, content in change.items():
@@ -214,6 +215,8 @@ def _merge(base: Raw, change: Raw) -> Raw:
             )
             kept = renamed.model_fields.keys() & common
             inherited = {key: value for key, value in inherited.items() if key in kept}
+        if table == "stream" and content.get("source") == "tasks" != inherited.get("source"):
+            inherited = {key: value for key, value in inherited.items() if key not in OF_SCENARIOS}
         merged[table] = inherited | content
     return merged
 
@@ -254,7 +257,8 @@ def assign(raw: Raw, setting: str) -> Raw:
         raise GradcastError(f"unknown key {key.strip()!r}{nearest(parts[0], TABLES)}")
     before = _tables({parts[0]: raw.get(parts[0], {})})
     value = _literal(text)
-    if parts[1] in ("path", "weights") and not isinstance(value, str):  # a folder may be called 2017
+    listed = parts == ["stream", "path"] and isinstance(value, list)
+    if parts[1] in ("path", "weights") and not isinstance(value, str) and not listed:  # a folder may be called 2017
         value = text.strip()
     return raw | _merge(before, {parts[0]: {parts[1]: value}})
 

@@ -81,13 +81,14 @@ class OwnImages:
         return x, to_device(truth, self.device)
 
     def _begin(self, task: int) -> None:
-        """The pixels of a source are the same in all tasks, unless a task moves them."""
-        origin = self.stream.tasks[task].origin
-        if self._pool is not None and (origin is None or self._pool[0] == task):
+        """The pixels of a source are the same in all tasks, unless a task moves them or has a source of its own."""
+        origin, source = self.stream.tasks[task].origin, self.stream.tasks[task].train.source
+        same = self._pool is not None and origin is None and source is self.stream.tasks[self._pool[0]].train.source
+        if self._pool is not None and (same or self._pool[0] == task):
             if self._pool[0] != task:
                 self._pool, self._places = (task, self._pool[1]), {}
             return
-        x = move_pixels(self.stream.tasks[task].train.source, origin)
+        x = move_pixels(source, origin)
         self._pool, self._places = (task, Pool(StoredImages.of(x), self.scale, self.steps, place=self.place)), {}
 
     def _of(self, task: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -16,9 +16,7 @@ from gradcast.data.stored_images import RESIDENT, StoredImages
 from gradcast.devices import Place, to_device
 from gradcast.randomness import numpy_generator
 from gradcast.streams.augment import (
-    AUGMENTATIONS,
     Augmentation,
-    AugmentationName,
     augment,
     crop,
     flip,
@@ -132,8 +130,3 @@ def subset(images: StoredImages, ratio: float, data_seed: int) -> StoredImages:
         return images
     kept = numpy_generator(data_seed, "pool subset").permutation(len(images))[: max(round(ratio * len(images)), 1)]
     return images.only(np.sort(kept))
-
-
-def named(steps: Sequence[AugmentationName]) -> tuple[Augmentation, ...]:
-    """Augmentations by their names in a specification."""
-    return tuple(AUGMENTATIONS[step] for step in steps)

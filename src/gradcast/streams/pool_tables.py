@@ -5,7 +5,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import Field, model_validator
 
 from gradcast.specs.table import ImageCount, Place, Share, Table
-from gradcast.streams.augment import AugmentationName
+from gradcast.streams.named_augmentations import AnyAugmentation
 from gradcast.streams.own_pool import OwnPoolName
 from gradcast.streams.pool import TransformName
 
@@ -19,7 +19,7 @@ class PoolTable(Table):
     """What every pool of unlabelled images has; they are brought to the stream's shape."""
 
     transform: TransformName = "plain"
-    augment: list[AugmentationName] = []  # after the transform
+    augment: list[AnyAugmentation] = []  # after the transform
     scale: Literal["labelled", "reference"] = "labelled"  # reference: normalised as in the published code
     ratio: Share = 1.0  # share of the pool that may be drawn
 

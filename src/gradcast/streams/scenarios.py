@@ -15,11 +15,12 @@ from jaxtyping import Int
 from PIL import Image
 
 from gradcast.data.images import Images, Shape, Source
+from gradcast.data.own_tasks import OwnTasks
 from gradcast.errors import GradcastError, warn
 from gradcast.randomness import numpy_generator
-from gradcast.streams.stream import Subset, Task
+from gradcast.streams.stream import TASK_CLASSES, Subset, Task
 
-Scenario = Literal["rotated", "permuted", "split"]
+Scenario = Literal["rotated", "permuted", "split", "own"]
 ClassOrder = Literal["natural", "shuffled"] | Sequence[int]
 HALF_TURN = 180.0
 
@@ -92,6 +93,17 @@ def seeded(
         ]
 
     return of_seed, {"class_order": f"numpy.random.RandomState(seed).permutation({classes})"}
+
+
+def own(tasks: OwnTasks) -> tuple[list[Task], Mapping[str, object]]:
+    """Tasks as they are; the labels of each follow the order of the stream's classes."""
+    parts = list[Task]()
+    for number, source in enumerate(tasks.sources):
+        numbers = np.array(tasks.numbers(number))
+        place = np.argsort(np.argsort(numbers))  # tasks of the same classes have the same columns in the same order
+        train, test = (Subset(part.x, np.arange(len(part)), place[part.y]) for part in (source.train, source.test))
+        parts.append(Task(train, test, tuple(np.sort(numbers).tolist())))
+    return parts, {"task_names": list(tasks.names), TASK_CLASSES: [list(part.classes) for part in parts]}
 
 
 def class_order(seed: int, classes: int) -> Int[np.ndarray, " classes"]:

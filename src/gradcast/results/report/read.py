@@ -152,7 +152,7 @@ def read_run(path: Path, before: Run | None = None) -> Run:
 
 def _row(directory: RunDirectory, spec: Spec, place: int, row: Row) -> RowState:
     follow_links(directory, spec, row)
-    tasks, finished, flaws = row.setting.stream.tasks, directory.finished(row.name), list[str]()
+    tasks, finished, flaws = row.setting.stream.task_count, directory.finished(row.name), list[str]()
     diverged = directory.diverged(row.name)
     seeds = [seed for seed in spec.seeds if seed not in diverged]
     if finished:

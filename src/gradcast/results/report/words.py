@@ -93,6 +93,8 @@ def trained_on(setting: Setting) -> str:
     if short is not None:
         return f"{stream.source} with {labels} labels, {short.steps:,} steps"
     few = "" if stream.labels == "all" else f" with {labels} labels each"
+    if stream.scenario == "own":
+        return f"{stream.tasks} tasks of our own{few}"
     return f"{stream.tasks} {stream.scenario} tasks of {stream.source}{few}"
 
 
