@@ -10,6 +10,7 @@ from torch.utils.data import TensorDataset
 from gradcast.data.images import Moments
 from gradcast.data.own_images import own_data
 from gradcast.data.own_tasks import OwnTasks, own_tasks
+from gradcast.errors import GradcastError
 from tests.data.hostile import refusal
 
 X = np.random.default_rng(0).integers(0, 256, (8, 4, 5), dtype=np.uint8)
@@ -66,9 +67,20 @@ def test_another_name_order_label_or_image_is_another_content(other: dict[str, A
 
 def test_tasks_come_to_one_size_and_colour() -> None:
     grey, colour = task(0, 1), task(0, 2, x=np.repeat(X[:, :3, :3, None], 3, axis=3))
-    with pytest.raises(Exception, match=r"task '0' has images of shape \(1, 4, 5\) and task '1' of \(3, 3, 3\)"):
+    with pytest.raises(
+        GradcastError, match=r"task '0' has images of shape \(1, 4, 5\) and task '1' images of shape \(3, 3, 3\)"
+    ):
         _ = own_tasks([grey, colour]).shape
     assert own_tasks([grey, colour]).converted("grey", 4).shape == (1, 4, 4)
+
+
+def test_vectors_of_one_length_make_a_stream_and_others_do_not() -> None:
+    rows = X.reshape(8, 20).astype(np.float32)
+    assert own_tasks([task(0, 1, x=rows), task(2, x=rows)]).shape == (20,)
+    for other, words in ((rows[:, :5], r"vectors of shape \(5,\)"), (X, r"images of shape \(1, 4, 5\)")):
+        message = rf"task '0' has vectors of shape \(20,\) and task '1' {words}; bring images alone, or vectors of one"
+        with pytest.raises(GradcastError, match=message):
+            _ = own_tasks([task(0, 1, x=rows), task(2, x=other)]).shape
 
 
 def test_what_is_new_and_what_returns_is_told() -> None:

@@ -185,7 +185,7 @@ def test_the_scenario_own_without_tasks_is_refused() -> None:
         (
             "other size",
             [],
-            "task 'task2' has images of shape (1, 8, 8) and task 'task3' of (3, 12, 12); set stream.size",
+            "task 'task2' has images of shape (1, 8, 8) and task 'task3' images of shape (3, 12, 12)",
         ),
         ("npz", [], "task 'task3': {root}/task3.npz has no array 'x_test'; it must hold x_train, y_train"),
         ("twice", [], "2 tasks of {root} are called 'task2'; rename all but one"),

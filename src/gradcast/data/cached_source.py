@@ -26,7 +26,7 @@ def own_shape(files: LabelledFiles, cache: Cache, *, colour: str, size: int | No
         np.save(folder / "shapes.npy", np.array(sorted(seen), dtype=np.int64).reshape(-1, 3))
 
     key = {"shapes of": [files.train.fingerprint, files.test.fingerprint]}
-    seen = {(int(c), int(h), int(w)) for c, h, w in cache.get(f"{files.name}-shapes", key, build)["shapes"]}
+    seen: set[Shape] = {(int(c), int(h), int(w)) for c, h, w in cache.get(f"{files.name}-shapes", key, build)["shapes"]}
     return common_shape(seen, files.train.root, colour=colour, size=size)
 
 

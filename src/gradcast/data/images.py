@@ -1,4 +1,4 @@
-"""Images as bytes: the common currency of readers, scenarios and pools."""
+"""Images as bytes, or feature vectors: the common currency of readers, scenarios and pools."""
 
 import hashlib
 from collections.abc import Iterable
@@ -7,24 +7,27 @@ from typing import Literal
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int, Int64, UInt8
+from jaxtyping import Float, Float32, Int, Int64, UInt8
 from torch.nn.functional import interpolate
 
 from gradcast.data.class_counts import in_words
 from gradcast.errors import GradcastError
 
 Colour = Literal["own", "grey", "rgb"]
-Shape = tuple[int, int, int]  # channels, height, width
+Shape = tuple[int, ...]  # channels, height, width of images; the length of feature vectors
+ImageShape = tuple[int, int, int]
 Pixels = UInt8[np.ndarray, "_n _c _h _w"]  # any images; a function may change number and shape
-Features = Float[np.ndarray, "_n *_features"]  # what frozen stages give for images
+Vectors = Float32[np.ndarray, "_n _d"]
+Features = Float[np.ndarray, "_n *_features"]  # vectors, or what frozen stages give for images
+Inputs = Pixels | Features  # what a network learns from
 CHUNK = 4_096  # images converted at once
 
 
 @dataclass(frozen=True)
 class Images:
-    """Labelled images, channel first, 0 to 255; or their features."""
+    """Labelled images, channel first, 0 to 255; or labelled feature vectors."""
 
-    x: Pixels | Features
+    x: Inputs
     y: Int64[np.ndarray, " labels"]  # as many as images, which is checked in words
 
     def __post_init__(self) -> None:
@@ -85,9 +88,8 @@ class Source:
 
     @property
     def shape(self) -> Shape:
-        """Channels, height, width."""
-        channels, height, width = self.train.x.shape[1:]
-        return channels, height, width
+        """Channels, height, width; or the length of feature vectors."""
+        return self.train.x.shape[1:]
 
     @property
     def content(self) -> str:
@@ -113,12 +115,32 @@ class Source:
 
     def converted(self, colour: Colour, size: int | None) -> "Source":
         """The same in grey or colour and at another size, where that is asked for."""
+        if is_vector(self.shape):
+            if colour != "own" or size is not None:
+                raise GradcastError(
+                    f"{self.name} holds feature vectors, which have no size and no colour; leave stream.size and "
+                    "stream.colour out"
+                )
+            return self
         channels = {"own": self.shape[0], "grey": 1, "rgb": 3}[colour]
         shape = (channels, size or self.shape[1], size or self.shape[2])
         if shape == self.shape:
             return self
         train, test = (Images(convert(part.x, shape), part.y) for part in (self.train, self.test))
         return replace(self, train=train, test=test, known=None)
+
+
+def is_vector(shape: Shape) -> bool:
+    """Whether inputs of this shape are feature vectors and no images."""
+    return len(shape) == 1
+
+
+def image_shape(shape: Shape, who: str, remedy: str) -> ImageShape:
+    """Channels, height and width; feature vectors are refused with the remedy."""
+    if is_vector(shape):
+        raise GradcastError(f"{who} takes images, and these are feature vectors; {remedy}")
+    channels, height, width = shape
+    return channels, height, width
 
 
 def convert(x: Pixels, shape: Shape, *, squash: bool = False) -> Pixels:
@@ -155,7 +177,7 @@ def _colour(x: Pixels, channels: int) -> Pixels:
     return ((red * 19595 + green * 38470 + blue * 7471 + 0x8000) >> 16).astype(np.uint8)[:, None]
 
 
-def move_pixels(x: Pixels | Features, origin: Int[np.ndarray, " pixels"] | None) -> Pixels | Features:
+def move_pixels(x: Inputs, origin: Int[np.ndarray, " pixels"] | None) -> Inputs:
     """Images with every pixel taken from its place of origin; -1 gives black, None leaves all where they are."""
     if origin is None:
         return x
@@ -174,9 +196,9 @@ def fingerprint(*arrays: np.ndarray) -> str:
     return digest.hexdigest()
 
 
-def fingerprint_of_parts(shape: tuple[int, ...], parts: Iterable[Pixels]) -> str:
-    """The fingerprint of images that come part by part and have this shape together."""
-    digest = hashlib.blake2b(str((shape, np.dtype(np.uint8))).encode(), digest_size=8)
+def fingerprint_of_parts(shape: tuple[int, ...], parts: Iterable[Inputs], dtype: type = np.uint8) -> str:
+    """The fingerprint of images or vectors that come part by part and have this shape together."""
+    digest = hashlib.blake2b(str((shape, np.dtype(dtype))).encode(), digest_size=8)
     for part in parts:
         digest.update(np.ascontiguousarray(part).data)
     return digest.hexdigest()

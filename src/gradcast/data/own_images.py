@@ -1,4 +1,4 @@
-"""Your own data: an .npz file, arrays or tensors, any torch Dataset."""
+"""Your own data: an .npz file, arrays or tensors, any torch Dataset; images or feature vectors."""
 
 from collections.abc import Sequence, Sized
 from pathlib import Path
@@ -11,32 +11,45 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from gradcast.data import arrays
-from gradcast.data.images import CHUNK, Images, Pixels, Source
+from gradcast.data.images import CHUNK, Images, Inputs, Pixels, Source
+from gradcast.data.vectors import vectors
 from gradcast.errors import GradcastError, message_of
 
 Array = np.ndarray | Tensor
 Labels = Array | Sequence[int] | Sequence[str]
 NPZ_KEYS = ("x_train", "y_train", "x_test", "y_test")
+POOL_KEYS = ("x",)
 
 
 def read_npz(path: Path) -> Source:
     """An .npz file with x_train, y_train, x_test, y_test; see ``own_data`` for what they may hold."""
+    return own_data(*_arrays(path, NPZ_KEYS, "stream.path"), name=path.stem)
+
+
+def read_npz_pool(path: Path) -> Inputs:
+    """Unlabelled images or feature vectors: the array x of an .npz file."""
+    (found,) = _arrays(path, POOL_KEYS, "pool.path")
+    return inputs(found, f"x in {path}")
+
+
+def _arrays(path: Path, keys: Sequence[str], setting: str) -> list[np.ndarray]:
     if not path.is_file():
-        raise GradcastError(f"{path} does not exist; set stream.path to an .npz file with {', '.join(NPZ_KEYS)}")
+        raise GradcastError(f"{path} does not exist; set {setting} to an .npz file with {', '.join(keys)}")
     try:
         found = arrays.read_npz(path)
     except arrays.UNREADABLE as error:
         raise GradcastError(f"{path} is not a readable .npz file ({message_of(error)})") from None
-    missing = [key for key in NPZ_KEYS if key not in found]
+    missing = [key for key in keys if key not in found]
     if missing:
-        raise GradcastError(f"{path} has no array {missing[0]!r}; it must hold {', '.join(NPZ_KEYS)}")
-    return own_data(*(found[key] for key in NPZ_KEYS), name=path.stem)
+        raise GradcastError(f"{path} has no array {missing[0]!r}; it must hold {', '.join(keys)}")
+    return [found[key] for key in keys]
 
 
 def own_data(x_train: Array, y_train: Labels, x_test: Array, y_test: Labels, *, name: str = "own") -> Source:
     """A source from arrays or tensors.
 
     Images are N x H x W, N x H x W x C or N x C x H x W with one or three channels, bytes or numbers from 0 to 1.
+    Feature vectors are N x D, any real numbers; they are kept in float32.
     Labels are any whole numbers or words; the sorted ones of the training set become the classes.
     """
     labels, test_labels = _labels(y_train, "y_train"), _labels(y_test, "y_test")
@@ -51,8 +64,8 @@ def own_data(x_train: Array, y_train: Labels, x_test: Array, y_test: Labels, *, 
     untested = np.setdiff1d(known, test_labels)
     if len(untested) and len(test_labels):
         raise GradcastError(f"label {untested[0]} has training images but no test image; add some or remove it")
-    train = Images(pixels(x_train, "x_train"), np.searchsorted(known, labels).astype(np.int64))
-    test = Images(pixels(x_test, "x_test"), np.searchsorted(known, test_labels).astype(np.int64))
+    train = Images(inputs(x_train, "x_train"), np.searchsorted(known, labels).astype(np.int64))
+    test = Images(inputs(x_test, "x_test"), np.searchsorted(known, test_labels).astype(np.int64))
     return Source(name, train, test, tuple(str(label) for label in known), names_count=words[0])
 
 
@@ -60,6 +73,12 @@ def from_datasets(train: Dataset[Any], test: Dataset[Any], *, name: str = "own")
     """A source from torch Datasets that yield (image, label): tensors, arrays or Pillow images."""
     parts = [_collected(dataset) for dataset in (train, test)]
     return own_data(*parts[0], *parts[1], name=name)
+
+
+def inputs(values: Array, what: str = "the pool") -> Inputs:
+    """Images of any accepted form as bytes, channel first; feature vectors as float32."""
+    x = _array(values)
+    return vectors(x, what) if x.ndim == 2 else pixels(x, what)
 
 
 def pixels(values: Array, what: str = "the pool") -> Pixels:

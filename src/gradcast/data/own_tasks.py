@@ -11,7 +11,7 @@ import numpy as np
 from torch.utils.data import Dataset
 
 from gradcast.data.class_counts import TaskCounts, tasks_in_words
-from gradcast.data.images import Colour, Moments, Shape, Source
+from gradcast.data.images import Colour, Moments, Shape, Source, is_vector
 from gradcast.data.own_images import Array, Labels, from_datasets, own_data
 from gradcast.data.scan import digest
 from gradcast.errors import GradcastError
@@ -52,11 +52,14 @@ class OwnTasks:
         """Channels, height and width, which all tasks share."""
         first = self.sources[0].shape
         for name, source in zip(self.names, self.sources, strict=True):
-            if source.shape != first:
-                raise GradcastError(
-                    f"task {self.names[0]!r} has images of shape {first} and task {name!r} of {source.shape}; set "
-                    "stream.size to the pixels a side that all shall have, and stream.colour to grey or rgb"
-                )
+            if source.shape == first:
+                continue
+            if is_vector(first) or is_vector(source.shape):
+                remedy = "bring images alone, or vectors of one length"
+            else:
+                remedy = "set stream.size to the pixels a side that all shall have, and stream.colour to grey or rgb"
+            own, other = (f"{_kind(shape)} of shape {shape}" for shape in (first, source.shape))
+            raise GradcastError(f"task {self.names[0]!r} has {own} and task {name!r} {other}; {remedy}")
         return first
 
     @property
@@ -126,6 +129,10 @@ def _source(task: Any, name: str) -> Source:  # noqa: ANN401 -- anything may be 
         f"a {type(task).__name__} is no task; give (x_train, y_train, x_test, y_test), two torch Datasets, or what "
         "gradcast.own_data returns"
     )
+
+
+def _kind(shape: Shape) -> str:
+    return "vectors" if is_vector(shape) else "images"
 
 
 @contextmanager

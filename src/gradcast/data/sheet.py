@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from PIL import Image, ImageDraw
 
+from gradcast.data.images import is_vector
 from gradcast.devices import Place
 from gradcast.errors import GradcastError
 from gradcast.randomness import torch_generator
@@ -25,6 +26,8 @@ def contact_sheet(stream: Stream, pools: Sequence[Pool | OwnImages], path: Path)
 
     The range that the network sees stands beside each row: labelled and unlabelled images may well differ in it.
     """
+    if is_vector(stream.shape):
+        raise GradcastError("feature vectors cannot be drawn; a contact sheet shows images alone")
     order = Passes(TaskData(stream, [0], Place(torch.device("cpu"), torch.float32)), COLUMNS)
     rows: list[tuple[str, torch.Tensor]] = []
     for task in range(min(len(stream.tasks), ROWS)):

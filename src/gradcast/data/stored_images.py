@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Int, UInt8
+from jaxtyping import Float32, Int, UInt8
 
-from gradcast.data.images import Pixels, Shape, fingerprint_of_parts
+from gradcast.data.images import Inputs, Pixels, Shape, fingerprint_of_parts
 
 RESIDENT = 2**30  # bytes of images, as they are drawn, that may lie in memory or on a GPU; more are taken one by one
 PART = 2**26  # bytes that are made at once where all images are gone through
@@ -20,17 +20,16 @@ class StoredImages:
     Of these only ``rows`` may be drawn, where that is given. ``known`` is the digest of all, where the cache has it.
     """
 
-    x: Pixels
+    x: Inputs
     shape: Shape
     enlarge: Callable[[Pixels], Pixels] | None = None
     rows: Int[np.ndarray, " n"] | None = None
     known: str | None = None
 
     @classmethod
-    def of(cls, x: Pixels) -> "StoredImages":
-        """Images in the shape they are wanted in."""
-        channels, height, width = x.shape[1:]
-        return cls(x, (channels, height, width))
+    def of(cls, x: Inputs) -> "StoredImages":
+        """Images in the shape they are wanted in, or feature vectors."""
+        return cls(x, x.shape[1:])
 
     def __len__(self) -> int:
         return len(self.x) if self.rows is None else len(self.rows)
@@ -38,9 +37,9 @@ class StoredImages:
     @property
     def size(self) -> int:
         """Bytes of all images as they are drawn."""
-        return len(self) * int(np.prod(self.shape))
+        return len(self) * int(np.prod(self.shape)) * self.x.itemsize
 
-    def take(self, index: Int[np.ndarray, "*k"]) -> UInt8[np.ndarray, "*k c h w"]:
+    def take(self, index: Int[np.ndarray, "*k"]) -> UInt8[np.ndarray, "*k c h w"] | Float32[np.ndarray, "*k d"]:
         """The images of these numbers."""
         flat = index.reshape(-1)
         found: np.ndarray = self.x[flat if self.rows is None else self.rows[flat]]
@@ -55,9 +54,9 @@ class StoredImages:
     @cached_property
     def content(self) -> str:
         """A digest of the images as they are drawn."""
-        return self.known or fingerprint_of_parts((len(self), *self.shape), self.parts())
+        return self.known or fingerprint_of_parts((len(self), *self.shape), self.parts(), self.x.dtype.type)
 
-    def parts(self) -> Iterator[Pixels]:
+    def parts(self) -> Iterator[Inputs]:
         """All images in turn, some at a time."""
         for start in range(0, len(self), self._step):
             yield self.take(np.arange(start, min(start + self._step, len(self))))

@@ -19,7 +19,7 @@ AT_ONCE = 250  # images that pass together
 class Probe:
     """Labelled training images of the first task, as the network sees them; labels serve this diagnosis alone."""
 
-    x: Float[Tensor, "r n c h w"]
+    x: Float[Tensor, "r n *shape"]
     y: Int[Tensor, "r n"]
 
     @classmethod

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from gradcast.core import Batch, Labelled, Learner, Terms
-from gradcast.data.images import Shape
+from gradcast.data.images import ImageShape
 from gradcast.devices import to_device
 from gradcast.gradients.gradient import Gradient
 from gradcast.learners.learner_entry import learner_entry
@@ -148,7 +148,7 @@ def _build(table: HatSpec, context: Context) -> Hat:
     return Hat(context.epoch, modules, steepest=table.steepest, sparsity=table.sparsity, clip=table.clip)
 
 
-def _network(table: HatSpec, model: ModelTable, shape: Shape, width: int, tasks: int) -> HatNetwork:
+def _network(table: HatSpec, model: ModelTable, shape: ImageShape, width: int, tasks: int) -> HatNetwork:
     assert isinstance(model, AlexNetSpec)  # compatibility sees to that
     widths = [*model.widths, model.latent]
     return HatNetwork(width, shape=shape, channels=model.channels, widths=widths, steepest=table.steepest)

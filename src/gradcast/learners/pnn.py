@@ -3,7 +3,7 @@
 from typing import Literal
 
 from gradcast.core import Batch, Learner
-from gradcast.data.images import Shape
+from gradcast.data.images import ImageShape
 from gradcast.learners.learner_entry import learner_entry
 from gradcast.learners.learner_table import LearnerTable
 from gradcast.networks.pnn_network import PnnNetwork, pnn_network
@@ -34,7 +34,7 @@ def _build(table: PnnSpec, context: Context) -> Pnn:
     return Pnn()
 
 
-def _network(table: PnnSpec, model: ModelTable, shape: Shape, width: int, tasks: int) -> PnnNetwork:
+def _network(table: PnnSpec, model: ModelTable, shape: ImageShape, width: int, tasks: int) -> PnnNetwork:
     assert isinstance(model, AlexNetSpec)  # compatibility sees to that
     return pnn_network(shape, tasks, width, channels=model.channels, widths=[*model.widths, model.latent])
 

@@ -12,7 +12,7 @@ import torch
 from pydantic import Field
 from torch import nn
 
-from gradcast.data.images import Shape
+from gradcast.data.images import ImageShape, Shape, image_shape
 from gradcast.errors import GradcastError, message_of
 from gradcast.networks import MLP, AlexNetLike, ConvLarge, EfficientNet, SlimResNet18
 from gradcast.networks import python_network as own
@@ -106,20 +106,25 @@ def _mlp(spec: MlpSpec, shape: Shape, outputs: int) -> nn.Module:
     return MLP([math.prod(shape), *spec.hidden, outputs], norm=spec.norm)
 
 
+def _of_images(spec: ModelTable, shape: Shape) -> ImageShape:
+    return image_shape(shape, f"the network {spec.name!r}", "set model.name=mlp")
+
+
 def _slim_resnet(spec: SlimResNetSpec, shape: Shape, outputs: int) -> nn.Module:
-    if min(shape[1:]) < 8:
+    channels, height, width = _of_images(spec, shape)
+    if min(height, width) < 8:
         raise GradcastError(
-            f"the slim ResNet-18 needs images of 8 x 8 pixels or more, not {shape[1]} x {shape[2]}; "
+            f"the slim ResNet-18 needs images of 8 x 8 pixels or more, not {height} x {width}; "
             "set stream.size or model.name=mlp"
         )
-    return SlimResNet18(spec.width, outputs, channels=shape[0])
+    return SlimResNet18(spec.width, outputs, channels=channels)
 
 
 def _efficientnet(spec: EfficientNetSpec, shape: Shape, outputs: int) -> nn.Module:
     return EfficientNet(
         spec.name.removeprefix("efficientnet-"),  # type: ignore[arg-type]
         outputs,
-        channels=shape[0],
+        channels=_of_images(spec, shape)[0],
         drop_connect=spec.drop_connect,
         dropout=None if spec.dropout == "own" else spec.dropout,
         upsample=spec.upsample or None,
@@ -127,11 +132,12 @@ def _efficientnet(spec: EfficientNetSpec, shape: Shape, outputs: int) -> nn.Modu
 
 
 def _alexnet(spec: AlexNetSpec, shape: Shape, outputs: int) -> nn.Module:
-    return AlexNetLike(outputs, shape=shape, latent=spec.latent, widths=spec.widths, channels=spec.channels)
+    images = _of_images(spec, shape)
+    return AlexNetLike(outputs, shape=images, latent=spec.latent, widths=spec.widths, channels=spec.channels)
 
 
 def _conv_large(spec: ConvLargeSpec, shape: Shape, outputs: int) -> nn.Module:
-    return ConvLarge(outputs, channels=shape[0], dropout=spec.dropout)
+    return ConvLarge(outputs, channels=_of_images(spec, shape)[0], dropout=spec.dropout)
 
 
 def _python(spec: OwnNetworkSpec, shape: Shape, outputs: int) -> nn.Module:
@@ -230,7 +236,7 @@ def check_images(made: nn.Module, what: str, shape: Shape, outputs: int) -> None
         found = made.eval()(torch.zeros(2, *shape, dtype=dtype))
     except Exception as error:  # noqa: BLE001 -- anybody's code may raise anything
         raise GradcastError(
-            f"{what} cannot take images of {shape[0]} x {shape[1]} x {shape[2]} ({message_of(error)}); set stream.size "
+            f"{what} cannot take images of {' x '.join(map(str, shape))} ({message_of(error)}); set stream.size "
             "or stream.colour, or choose another network"
         ) from None
     if getattr(found, "shape", None) != (2, outputs):

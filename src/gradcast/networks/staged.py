@@ -124,8 +124,8 @@ def weights_of(frozen: nn.Module) -> dict[str, Tensor]:
 
 
 @torch.no_grad()
-def seen_through(frozen: nn.Module, x: Float[Tensor, "*n c h w"], size: int = 256) -> Tensor:
-    """What the frozen stages give for these images, a few at a time."""
-    images = x.flatten(0, -4)
-    found: Tensor = torch.cat([frozen(part) for part in images.split(size)]).unflatten(0, x.shape[:-3])
-    return found
+def seen_through(frozen: nn.Module, x: Float[Tensor, "*any"], *, axes: int = 3, size: int = 256) -> Tensor:
+    """What the frozen stages give for these images, a few at a time; an image has the last ``axes`` axes."""
+    leading = x.shape[: x.dim() - axes]
+    found = torch.cat([frozen(part) for part in x.flatten(0, len(leading) - 1).split(size)])
+    return found.unflatten(0, leading)

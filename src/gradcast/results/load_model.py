@@ -12,7 +12,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load
 from torch import Tensor, nn
 
-from gradcast.data.images import Shape
+from gradcast.data.images import Shape, is_vector
 from gradcast.errors import GradcastError, message_of
 from gradcast.replicas.heads import Heads
 from gradcast.results.finished_rows import locate
@@ -91,11 +91,10 @@ def _loaded(run: RunDirectory, row: str, setting: Setting, seed: int) -> Trained
 
 
 def _sizes(facts: dict[str, Any]) -> tuple[Shape, int]:
-    channels, height, across = (int(side) for side in facts["shape"])
-    width = int(facts["classes_per_task"])
-    if min(channels, height, across, width) < 1 or math.prod((channels, height, across)) > LARGEST:
+    shape, width = tuple(int(side) for side in facts["shape"]), int(facts["classes_per_task"])
+    if len(shape) not in (1, 3) or min(*shape, width) < 1 or math.prod(shape) > LARGEST:
         raise ValueError("its sizes are impossible")
-    return (channels, height, across), width
+    return shape, width
 
 
 def _task_classes(facts: dict[str, Any], tasks: int, width: int, seed: int) -> list[tuple[int, ...]]:
@@ -133,11 +132,13 @@ def _preprocess(facts: dict[str, Any], shape: Shape) -> Preprocess:
     mean, std = (tuple(float(value) for value in facts[name]) for name in ("mean", "std"))
     if not len(mean) == len(std) or len(mean) not in (0, shape[0]):
         raise ValueError("its scale does not fit its shape")
+    if is_vector(shape) and facts.get("angles"):
+        raise ValueError("its vectors cannot be turned")
     origins = [rotation(shape, float(angle)) for angle in facts.get("angles", ())]
     origins += [np.array(order, dtype=np.int64) for order in facts.get("permutations", ())]
     if any(sorted(order) != list(range(math.prod(shape))) for order in facts.get("permutations", ())):
         raise ValueError("its permutations do not fit its shape")
-    return Preprocess(shape, Scale(mean, std), origins)
+    return Preprocess(shape, Scale(mean, std, is_vector(shape)), origins)
 
 
 def _network(setting: Setting, stream: Stream, state: dict[str, Tensor], file: Path) -> tuple[nn.Module, bool]:

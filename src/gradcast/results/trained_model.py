@@ -45,7 +45,7 @@ class TrainedModel(nn.Module):
         columns = range(len(self.classes)) if task is None else self.columns[self._checked(task)]
         return [self.classes[columns[place]] for place in logits[:, list(columns)].argmax(1).tolist()]
 
-    def forward(self, x: Float[Tensor, "n c h w"]) -> Float[Tensor, "n columns"]:
+    def forward(self, x: Float[Tensor, "n *shape"]) -> Float[Tensor, "n columns"]:
         """Logits; the images are moved to the device of the weights."""
         logits: Tensor = self.network(x.to(next(self.parameters())))
         return logits.narrow(1, 0, len(self.classes))
@@ -80,5 +80,5 @@ class TaskNetworks(nn.Module):
         super().__init__()
         self.networks, self.width = nn.ModuleList(networks), width
 
-    def forward(self, x: Float[Tensor, "n c h w"]) -> Float[Tensor, "n columns"]:
+    def forward(self, x: Float[Tensor, "n *shape"]) -> Float[Tensor, "n columns"]:
         return torch.cat([network(x).narrow(1, 0, self.width) for network in self.networks], dim=1)

@@ -48,7 +48,7 @@ def run(
         source: labelled images in place of the named ones, as ``gradcast.own_data`` and ``from_datasets`` give them,
             or tasks in place of the scenario, as ``gradcast.own_tasks`` gives them.
         pool: unlabelled images in place of the named ones: bytes or numbers from 0 to 1, N x H x W, N x H x W x C or
-            N x C x H x W.
+            N x C x H x W; or feature vectors, N x D.
         trackers: objects that receive every number as well, such as ``gradcast.runs.trackers.tracker("tensorboard")``.
         safety: when checkpoints are written, whether to resume, and what happens to steps that are not finite.
     """

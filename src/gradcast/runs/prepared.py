@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from gradcast.data.images import Pixels, Source
+from gradcast.data.images import Inputs, Source
 from gradcast.data.load import Shelf
 from gradcast.data.own_tasks import OwnTasks
 from gradcast.data.registry import OWN
@@ -71,7 +71,7 @@ class PreparedRun:
         place: Place,
         shelf: Shelf,
         source: Source | OwnTasks | None = None,
-        images: Pixels | None = None,
+        images: Inputs | None = None,
         display: Display | None = None,
     ) -> None:
         self.place, self.shelf, self.source, self.images, self.display = place, shelf, source, images, display

@@ -10,9 +10,9 @@ import torch
 
 from gradcast import devices
 from gradcast.data.cache import Cache, default_cache
-from gradcast.data.images import Pixels, Source
+from gradcast.data.images import Inputs, Source
 from gradcast.data.load import Shelf, default_data, task_places, untracked
-from gradcast.data.own_images import pixels
+from gradcast.data.own_images import inputs
 from gradcast.data.own_tasks import OwnTasks
 from gradcast.errors import GradcastError
 from gradcast.head_start.make import UNFINISHED
@@ -57,7 +57,7 @@ def run(
     every number. ``safety`` says how often checkpoints are written and what becomes of steps that are not finite.
     SIGINT and SIGTERM end a run after a step and a checkpoint.
     """
-    images = None if pool is None else pixels(pool)
+    images = None if pool is None else inputs(pool)
     spec = _with_own_data(spec, source, images)
     place = devices.choose_place(device, spec.dtype)
     track = untracked if display is None else display.track
@@ -141,7 +141,7 @@ def _with_counted_tasks(spec: Spec, shelf: Shelf) -> Spec:
     return spec.model_copy(update={"rows": rows})
 
 
-def _with_own_data(spec: Spec, source: Source | OwnTasks | None, images: Pixels | None) -> Spec:
+def _with_own_data(spec: Spec, source: Source | OwnTasks | None, images: Inputs | None) -> Spec:
     """The specification says where the caller's own data take the place of named ones."""
     change: dict[str, Any] = {}
     if source is not None:

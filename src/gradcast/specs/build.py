@@ -7,8 +7,9 @@ from torch import nn
 
 from gradcast.core import Learner
 from gradcast.data import blank
-from gradcast.data.images import Pixels, convert
+from gradcast.data.images import Inputs, Shape, image_shape, is_vector
 from gradcast.data.load import Shelf, load_folder, load_pool
+from gradcast.data.own_images import read_npz_pool
 from gradcast.data.patches import patches
 from gradcast.data.stored_images import StoredImages
 from gradcast.devices import Place
@@ -28,6 +29,7 @@ from gradcast.signals.signal_entry import SignalEntry
 from gradcast.signals.signal_table import SignalTable
 from gradcast.specs.context import Context, Plan
 from gradcast.specs.spec import Setting
+from gradcast.specs.vector_rules import check_pool, like_the_stream
 from gradcast.streams.augment import Augmentation
 from gradcast.streams.draws import Draws, Feed, Views
 from gradcast.streams.named_augmentations import named
@@ -35,9 +37,9 @@ from gradcast.streams.own_pool import OwnImages
 from gradcast.streams.pool import TRANSFORMS, Pool, subset
 from gradcast.streams.pool_tables import (
     BlankSpec,
-    CallersPoolSpec,
     DatasetPoolSpec,
     FolderSpec,
+    NpzPoolSpec,
     OwnPoolSpec,
     PatchesSpec,
     PoolSpec,
@@ -58,34 +60,43 @@ Pools = Sequence[Pool | OwnImages]
 
 
 def pool(
-    spec: PoolSpec, stream: Stream, shelf: Shelf, place: Place, *, data_seed: int, images: Pixels | None = None
+    spec: PoolSpec, stream: Stream, shelf: Shelf, place: Place, *, data_seed: int, images: Inputs | None = None
 ) -> Pool | OwnImages:
     """A pool of unlabelled images, in the stream's shape; ``images`` where they come from the caller."""
+    if is_vector(stream.shape):
+        check_pool(spec)
     transform = TRANSFORMS[spec.transform]
     shape = transform.shape(stream.shape)
     scale = stream.scale if spec.scale == "labelled" else reference_scale(stream.shape[0])
     steps = (*transform.pipeline(stream.shape), *named(spec.augment, stream.shape))
     if "rotate" in spec.augment and stream.shape[1] != stream.shape[2]:
         raise GradcastError("'rotate' needs square images; remove it from pool.augment or set stream.size")
+    if isinstance(spec, OwnPoolSpec):
+        own = stream.steps if spec.name == "unlabelled" and not spec.augment else steps
+        return OwnImages(spec.name, stream, scale, own, place)
+    stored = _unlabelled(spec, shape, shelf, data_seed=data_seed, images=images)
+    return Pool(subset(stored, spec.ratio, data_seed), scale, steps, place=place)
+
+
+def _unlabelled(spec: PoolSpec, shape: Shape, shelf: Shelf, *, data_seed: int, images: Inputs | None) -> StoredImages:
+    """Images of a pool in this shape."""
+    squash = TRANSFORMS[spec.transform].squash
     match spec:
-        case OwnPoolSpec():
-            own = stream.steps if spec.name == "unlabelled" and not spec.augment else steps
-            return OwnImages(spec.name, stream, scale, own, place)
         case PatchesSpec():
-            x = StoredImages.of(patches(shape, count=spec.count, data_seed=data_seed))
+            return StoredImages.of(patches(shape, count=spec.count, data_seed=data_seed))
         case BlankSpec(name="grey"):
-            x = StoredImages.of(blank.grey(shape, count=spec.count))
+            return StoredImages.of(blank.grey(shape, count=spec.count))
         case BlankSpec():
-            x = StoredImages.of(blank.pixels(shape, count=spec.count, data_seed=data_seed))
+            return StoredImages.of(blank.pixels(shape, count=spec.count, data_seed=data_seed))
         case FolderSpec():
-            x = load_folder(spec.path, shape, shelf, squash=transform.squash)
+            return load_folder(spec.path, shape, shelf, squash=squash)
         case DatasetPoolSpec():
-            x = load_pool(spec.name, shape, shelf, squash=transform.squash, data_seed=data_seed)
-        case CallersPoolSpec():
-            if images is None:
-                raise GradcastError("the pool 'python' is images that the caller of gradcast.run brings along")
-            x = StoredImages.of(convert(images, shape, squash=transform.squash))
-    return Pool(subset(x, spec.ratio, data_seed), scale, steps, place=place)
+            return load_pool(spec.name, shape, shelf, squash=squash, data_seed=data_seed)
+        case NpzPoolSpec():
+            images = read_npz_pool(shelf.find(spec.path, "pool.path"))
+    if images is None:
+        raise GradcastError("the pool 'python' is images that the caller of gradcast.run brings along")
+    return StoredImages.of(like_the_stream(images, shape, squash=squash))
 
 
 def loop(
@@ -267,7 +278,8 @@ def whole_network(setting: Setting, stream: Stream) -> nn.Module:
     entry, tasks = _entry(setting), len(stream.tasks)
     if entry.network is None:
         return plain_network(setting.model, stream.shape, heads(setting, stream).outputs)
-    return entry.network(setting.learner, setting.model, stream.shape, stream.width, tasks)
+    shape = image_shape(stream.shape, f"the learner {setting.learner.name!r}", "choose another learner")
+    return entry.network(setting.learner, setting.model, shape, stream.width, tasks)
 
 
 def heads(setting: Setting, stream: Stream) -> Heads:

@@ -2,14 +2,15 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from gradcast.data.images import Source
+from gradcast.data.images import Source, is_vector
 from gradcast.data.load import Shelf, load_source, load_tasks
 from gradcast.data.own_tasks import OwnTasks
 from gradcast.errors import GradcastError
 from gradcast.specs.spec import StreamSpec
+from gradcast.specs.vector_rules import check_stream
 from gradcast.streams import scenarios
 from gradcast.streams.named_augmentations import named
-from gradcast.streams.scale import scale_for
+from gradcast.streams.scale import Scale, scale_for, vector_scale
 from gradcast.streams.stream import Stream, Task
 
 # The tasks, what was drawn; and the tasks of a seed, where every seed has its own.
@@ -19,6 +20,8 @@ Made = tuple[Sequence[Task], Mapping[str, object], Callable[[int], Sequence[Task
 def stream(spec: StreamSpec, shelf: Shelf, source: Source | OwnTasks | None = None) -> Stream:
     """The stream of labelled tasks; ``source`` where the images come from the caller."""
     found = _source(spec, shelf, source)
+    if is_vector(found.shape):
+        check_stream(spec)
     tasks, facts, own_tasks = _own(spec, found) if isinstance(found, OwnTasks) else _made(spec, found)
     samples, shape = None if spec.samples == "all" else spec.samples, found.shape
     for index, task in enumerate(tasks):
@@ -36,7 +39,7 @@ def stream(spec: StreamSpec, shelf: Shelf, source: Source | OwnTasks | None = No
         samples,
         spec.ratio,
         None if spec.labels == "all" else spec.labels,
-        scale_for(spec.normalise, shape[0], lambda: found.moments),
+        _scale(spec, found),
         named(spec.augment, shape),
         own_tasks,
         found.classes_in_words(),
@@ -51,6 +54,13 @@ def _source(spec: StreamSpec, shelf: Shelf, source: Source | OwnTasks | None) ->
         return load_tasks(spec.path, shelf, size=size, colour=spec.colour, data_seed=spec.data_seed)
     path = str(spec.path)
     return load_source(spec.source, shelf, path=path, size=size, colour=spec.colour, data_seed=spec.data_seed)
+
+
+def _scale(spec: StreamSpec, found: Source | OwnTasks) -> Scale:
+    if not is_vector(found.shape):
+        return scale_for(spec.normalise, found.shape[0], lambda: found.moments)
+    sources = found.sources if isinstance(found, OwnTasks) else (found,)
+    return vector_scale(spec.normalise, [source.train.x for source in sources])
 
 
 def _own(spec: StreamSpec, found: OwnTasks) -> Made:

@@ -6,6 +6,7 @@ from itertools import product
 import torch
 from torch import nn
 
+from gradcast.data.images import is_vector
 from gradcast.errors import GradcastError
 from gradcast.learners.acl.acl_table import AclSpec
 from gradcast.learners.agem import AgemSpec
@@ -17,6 +18,7 @@ from gradcast.signals.registry import SIGNALS
 from gradcast.specs import build
 from gradcast.specs.compatibility import contradiction
 from gradcast.specs.spec import Setting
+from gradcast.specs.vector_rules import check_signals
 from gradcast.streams.named_augmentations import named
 from gradcast.streams.stream import Stream
 
@@ -29,6 +31,8 @@ def check(setting: Setting, stream: Stream, seeds: Sequence[int] = (0,)) -> None
     for task, seed in product(range(len(stream.tasks)), seeds) if stream.labels is not None else ():
         stream.labelled(task, seed)  # too few images of a class show here
     _check_heads(setting, stream)
+    if is_vector(stream.shape):
+        check_signals(setting)
     made = build.network(setting, stream)
     if any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in made.modules()):
         _check_batches(setting, stream)

@@ -111,7 +111,7 @@ class Pool:
         index: Int[np.ndarray, "r u"],
         generators: Sequence[torch.Generator] = (),
         steps: Sequence[Augmentation] = (),
-    ) -> tuple[Float[Tensor, "r u c h w"], None]:
+    ) -> tuple[Float[Tensor, "r u *shape"], None]:
         """These images as the model sees them, after further ``steps``; a row of indices and a generator a replica.
 
         What they show is not known.
@@ -120,7 +120,9 @@ class Pool:
             drawn = to_device(self.stored.take(index), self.device)
         else:
             drawn = self.x[to_device(index, self.device)]
-        chosen, steps = drawn.to(self.dtype) / 255, (*self.steps, *steps)
+        chosen, steps = drawn.to(self.dtype), (*self.steps, *steps)
+        if drawn.dtype == torch.uint8:
+            chosen = chosen / 255
         return self.scale(augment(chosen, steps, generators) if steps else chosen, self.dtype), None
 
 

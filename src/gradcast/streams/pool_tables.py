@@ -45,6 +45,13 @@ class FolderSpec(PoolTable):
     path: Place
 
 
+class NpzPoolSpec(PoolTable):
+    """An .npz file with an array ``x`` of images or of feature vectors."""
+
+    name: Literal["npz"]
+    path: Place
+
+
 class DatasetPoolSpec(PoolTable):
     """A dataset by name, its labels ignored."""
 
@@ -73,13 +80,15 @@ class CallersPoolSpec(PoolTable):
 
 
 PoolSpec = Annotated[
-    PatchesSpec | BlankSpec | FolderSpec | DatasetPoolSpec | OwnPoolSpec | CallersPoolSpec, Field(discriminator="name")
+    PatchesSpec | BlankSpec | FolderSpec | NpzPoolSpec | DatasetPoolSpec | OwnPoolSpec | CallersPoolSpec,
+    Field(discriminator="name"),
 ]
 POOLS: dict[str, type[Table]] = {
     "patches": PatchesSpec,
     "grey": BlankSpec,
     "pixels": BlankSpec,
     "folder": FolderSpec,
+    "npz": NpzPoolSpec,
     **dict.fromkeys(get_args(PoolName), DatasetPoolSpec),
     **dict.fromkeys(get_args(OwnPoolName), OwnPoolSpec),
     "python": CallersPoolSpec,

@@ -7,7 +7,7 @@ from itertools import chain
 import numpy as np
 from jaxtyping import Int
 
-from gradcast.data.images import Features, Images, Pixels, Shape, move_pixels
+from gradcast.data.images import Images, Inputs, Shape, is_vector, move_pixels
 from gradcast.randomness import numpy_generator
 from gradcast.streams.augment import Augmentation
 from gradcast.streams.choose_labels import choose_labelled
@@ -20,7 +20,7 @@ TASK_CLASSES = "task_classes"  # among what is stored with a run, where tasks di
 class Subset:
     """Some images of a source, by their places in it, and their classes inside a task."""
 
-    source: Pixels | Features
+    source: Inputs
     places: Int[np.ndarray, " n"]
     y: Int[np.ndarray, " n"]
 
@@ -75,7 +75,8 @@ class Stream:
         cls, shape: Shape, task_classes: Sequence[tuple[int, ...]], scale: Scale | None = None
     ) -> "Stream":
         """A stream of this shape that shows nothing: networks are made by the shape and the classes of a stream."""
-        none = Subset(np.empty((0, *shape), dtype=np.uint8), np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+        dtype = np.float32 if is_vector(shape) else np.uint8
+        none = Subset(np.empty((0, *shape), dtype=dtype), np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
         return cls([Task(none, none, classes) for classes in task_classes], shape, {}, scale=scale or Scale())
 
     @property

@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 from torch import nn
 
-from gradcast.data.images import Shape
+from gradcast.data.images import ImageShape
 from gradcast.learners.acl.acl import Acl, replicas
 from gradcast.learners.acl.settings import AclSettings
 from gradcast.learners.learner_entry import LearnerEntry
@@ -30,7 +30,7 @@ class AclSpec(AclSettings):
     omitted_defaults: ClassVar[tuple[str, ...]] = ("memory", "difference")
 
 
-def _network(table: AclSpec, model: ModelTable, shape: Shape, width: int, tasks: int) -> nn.Module:
+def _network(table: AclSpec, model: ModelTable, shape: ImageShape, width: int, tasks: int) -> nn.Module:
     options = {"private_width": table.private_width, "head_units": table.head_units}
     if isinstance(model, SlimResNetSpec):
         return residual_acl_network(shape, width, width=model.width, **options)
