@@ -9,6 +9,7 @@ from gradcast.errors import GradcastError
 from gradcast.specs.spec import StreamSpec
 from gradcast.specs.vector_rules import check_stream
 from gradcast.streams import scenarios
+from gradcast.streams.blurry import blurred
 from gradcast.streams.named_augmentations import named
 from gradcast.streams.scale import Scale, scale_for, vector_scale
 from gradcast.streams.stream import Stream, Task
@@ -23,6 +24,9 @@ def stream(spec: StreamSpec, shelf: Shelf, source: Source | OwnTasks | None = No
     if is_vector(found.shape):
         check_stream(spec)
     tasks, facts, own_tasks = _own(spec, found) if isinstance(found, OwnTasks) else _made(spec, found)
+    if spec.blurry:
+        tasks, mixed = blurred(tasks, spec.blurry, spec.data_seed)
+        facts = {**facts, **mixed}
     samples, shape = None if spec.samples == "all" else spec.samples, found.shape
     for index, task in enumerate(tasks):
         if samples is not None and samples > len(task.train):

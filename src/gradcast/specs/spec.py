@@ -19,7 +19,19 @@ from gradcast.networks.registry import NETWORKS, MlpSpec, ModelSpec
 from gradcast.replicas.heads import HeadsKind, TaskKnowledge
 from gradcast.signals.policy import Policy
 from gradcast.signals.registry import SIGNALS, NoSignalSpec, SignalSpec
-from gradcast.specs.table import EpochCount, Natural, Pixels, Place, Positive, Share, Table, TaskCount, Words, nearest
+from gradcast.specs.table import (
+    EpochCount,
+    Natural,
+    Pixels,
+    Place,
+    Positive,
+    Probability,
+    Share,
+    Table,
+    TaskCount,
+    Words,
+    nearest,
+)
 from gradcast.streams.named_augmentations import AnyAugmentation
 from gradcast.streams.pool_tables import POOLS, PatchesSpec, PoolSpec
 from gradcast.streams.scale import Normalise
@@ -54,7 +66,8 @@ class StreamSpec(Table):
     labels: Positive | Literal["all"] = "all"  # images a task that keep their label, equally many of every class
     batch: Positive = 10
     epochs: EpochCount = 1
-    omitted_defaults: ClassVar[tuple[str, ...]] = ("labels",)
+    blurry: Probability = 0.0  # share of a task's training images that come from its neighbours; split and own alone
+    omitted_defaults: ClassVar[tuple[str, ...]] = ("labels", "blurry")
     data_seed: int = 0  # angles, permutations and splits; the same for all seeds
 
     @model_validator(mode="before")
@@ -88,6 +101,11 @@ class StreamSpec(Table):
             if self.scenario != "split" and getattr(self, key) != StreamSpec.model_fields[key].default:
                 told = "tasks of your own say it themselves" if own else f"every {self.scenario} task has all classes"
                 raise ValueError(f"stream.{key} applies to the scenario 'split'; {told}")
+        if self.blurry and (self.scenario not in ("split", "own") or self.class_order == "seeded" or self.tasks == 1):
+            raise ValueError(
+                "stream.blurry exchanges images of neighbouring tasks, which are the same for all seeds: it applies to "
+                "the scenarios 'split' and 'own' with two tasks or more, and not to class_order = 'seeded'"
+            )
         return self
 
     @property

@@ -93,9 +93,10 @@ def trained_on(setting: Setting) -> str:
     if short is not None:
         return f"{stream.source} with {labels} labels, {short.steps:,} steps"
     few = "" if stream.labels == "all" else f" with {labels} labels each"
+    blurry = f" with blurry borders ({100 * stream.blurry:g} %)" if stream.blurry else ""
     if stream.scenario == "own":
-        return f"{stream.tasks} tasks of our own{few}"
-    return f"{stream.tasks} {stream.scenario} tasks of {stream.source}{few}"
+        return f"{stream.tasks} tasks of our own{blurry}{few}"
+    return f"{stream.tasks} {stream.scenario} tasks of {stream.source}{blurry}{few}"
 
 
 def verdicts(results: Sequence[RowResult]) -> list[str]:
