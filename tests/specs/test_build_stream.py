@@ -14,6 +14,8 @@ from gradcast.data.images import Source
 from gradcast.data.load import Shelf, untracked
 from gradcast.data.own_tasks import own_tasks
 from gradcast.errors import GradcastError
+from gradcast.results.report.read import read_run
+from gradcast.results.report.sections import sections
 from gradcast.runs.directory import RunDirectory
 from gradcast.specs.build import heads
 from gradcast.specs.build_stream import stream
@@ -115,6 +117,10 @@ def test_from_photographs_to_a_model_that_names_classes(tmp_path: Path, photos: 
     stored = RunDirectory(done.directory).spec.rows[0].setting.stream
     assert (stored.scenario, stored.tasks) == ("own", 3)
     assert done.rows[0].matrices.shape == (2, 4, 3)
+    report = (done.directory / "report.md").read_text()
+    assert "| 2 | task10 | seven, four, zero | 36 | 9 |" in report
+    page = "".join(section.title for section in sections(read_run(done.directory)))
+    assert "Tasks" in page
     again = gradcast.run(spec, out=tmp_path / "runs", device="cpu", progress=False)
     assert again.directory == done.directory
     model = gradcast.load_model(done, seed=1)

@@ -31,13 +31,14 @@ def tasks_in_words(tasks: Sequence[TaskCounts]) -> list[str]:
             "new": [label for label in task.classes if label not in known],
             "again": [label for label in task.classes if label in known],
         }
-        told = "; ".join(f"{word}: {_listed(labels)}" for word, labels in groups.items() if labels)
+        told = "; ".join(f"{word}: {listed(labels)}" for word, labels in groups.items() if labels)
         sentences.append(f"task {task.name!r}: {task.train:,} images to train and {task.test:,} to test on; {told}")
         known.update(task.classes)
     more = len(tasks) - MOST
     return [*sentences, *([f"and {more:,} more tasks"] if more > 0 else [])]
 
 
-def _listed(labels: Sequence[str]) -> str:
+def listed(labels: Sequence[str]) -> str:
+    """Names of classes; of many the first."""
     more = len(labels) - MOST
     return ", ".join(labels[:MOST]) + (f" and {more:,} more" if more > 0 else "")

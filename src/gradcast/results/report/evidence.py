@@ -9,6 +9,8 @@ from gradcast.results.report.tables import Cell, Table, estimate, figure
 from gradcast.results.report.words import counted, diagnosed, measured, measured_without_task, shifted, without_task
 from gradcast.results.result import RowResult
 from gradcast.results.statistics import Shift
+from gradcast.results.task_list import HEAD, task_list
+from gradcast.runs.directory import RunDirectory
 
 # Key in env.json, heading, format.
 COSTS = [
@@ -107,6 +109,13 @@ def cost_table(run: Run) -> Table:
         [head[column] for column in used],
         [[row[column] for column in used] for row in rows],
     )
+
+
+def tasks_table(run: Run) -> Table | None:
+    """Tasks that have names, as the first row's stream has them."""
+    rows = task_list(RunDirectory(run.path).known_draws(run.spec.rows[0].name))
+    cells = [[Cell(text) for text in row] for row in rows]
+    return Table("tasks", "Tasks in the order in which they were learned", HEAD, cells) if rows else None
 
 
 def unfinished_table(run: Run) -> Table:

@@ -24,6 +24,7 @@ from gradcast.results.report.words import (
     without_task,
 )
 from gradcast.results.result import UNKNOWN, RowResult
+from gradcast.results.task_list import HEAD, task_list
 from gradcast.runs.directory import RunDirectory
 from gradcast.runs.safe_files import write_text
 
@@ -55,6 +56,7 @@ def write_report(directory: RunDirectory, results: Sequence[RowResult]) -> None:
         "",
         SELECTED if few else DIVISOR,
         "",
+        *_tasks(directory, results),
         f"## Paired differences in {results[0].compared}",
         "",
         *_differences(results),
@@ -67,6 +69,12 @@ def write_report(directory: RunDirectory, results: Sequence[RowResult]) -> None:
         *features,
     ]
     write_text(directory.path / "report.md", "\n".join(lines))
+
+
+def _tasks(directory: RunDirectory, results: Sequence[RowResult]) -> list[str]:
+    """Tasks that have names."""
+    rows = task_list(directory.known_draws(results[0].name))
+    return ["## Tasks", "", *_table(HEAD, rows), ""] if rows else []
 
 
 def _features(directory: RunDirectory, results: Sequence[RowResult]) -> list[str]:

@@ -53,6 +53,7 @@ def sections(run: Run) -> list[Section]:
         Section("results", "Results", [evidence.results_table(run), meaning] if run.results else []),
         Section("differences", "Paired differences", _differences(run)),
         Section("head-start", "Before the stream", _head_starts(run)),
+        Section("tasks", "Tasks", list(filter(None, [evidence.tasks_table(run)]))),
         *(_over_steps(run) if run.few_labels else _over_tasks(run)),
         Section("cost", "Cost", [evidence.cost_table(run)] if any(row.time for row in run.rows) else []),
         Section("specification", "Specification and environment", _specification(run)),

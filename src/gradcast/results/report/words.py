@@ -95,7 +95,7 @@ def trained_on(setting: Setting) -> str:
     few = "" if stream.labels == "all" else f" with {labels} labels each"
     blurry = f" with blurry borders ({100 * stream.blurry:g} %)" if stream.blurry else ""
     if stream.scenario == "own":
-        return f"{stream.tasks} tasks of our own{blurry}{few}"
+        return f"{stream.tasks} own tasks{blurry}{few}"
     return f"{stream.tasks} {stream.scenario} tasks of {stream.source}{blurry}{few}"
 
 
