@@ -127,5 +127,5 @@ def weights_of(frozen: nn.Module) -> dict[str, Tensor]:
 def seen_through(frozen: nn.Module, x: Float[Tensor, "*any"], *, axes: int = 3, size: int = 256) -> Tensor:
     """What the frozen stages give for these images, a few at a time; an image has the last ``axes`` axes."""
     leading = x.shape[: x.dim() - axes]
-    found = torch.cat([frozen(part) for part in x.flatten(0, len(leading) - 1).split(size)])
-    return found.unflatten(0, leading)
+    found: Tensor = torch.cat([frozen(part) for part in x.flatten(0, len(leading) - 1).split(size)])
+    return torch.unflatten(found, 0, leading)
