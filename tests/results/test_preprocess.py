@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -70,9 +72,21 @@ def test_pixels_move_as_in_the_task() -> None:
         (np.zeros((2, 4, 8, 8)), "one channel or three"),
         (np.full((8, 8), 7.5), "outside 0 to 1; give bytes"),
         (np.zeros((0, 8, 8), dtype=np.uint8), "is empty; give at least one image"),
-        ("photo.png", "a str is no image; give a Pillow image"),
+        (7, "a int is no image; give the path of an image file"),
     ],
 )
 def test_what_is_no_image_is_explained(images: object, sentence: str) -> None:
     with pytest.raises(GradcastError, match=sentence):
         GREY._bytes(images)
+
+
+def test_files_are_opened(tmp_path: Path) -> None:
+    file = tmp_path / "image.png"
+    Image.fromarray(BYTES[0]).save(file)
+    for given in (file, str(file), [file]):
+        assert torch.equal(GREY(given), GREY(BYTES[0]))
+    (tmp_path / "text.png").write_text("no image")
+    with pytest.raises(GradcastError, match=r"text.png cannot be read as an image \(no image of a known format\)"):
+        GREY(tmp_path / "text.png")
+    with pytest.raises(GradcastError, match=r"missing.png cannot be read as an image"):
+        GREY(str(tmp_path / "missing.png"))

@@ -78,6 +78,14 @@ class Reader:
             archive.close()
 
 
+def open_image(path: Path) -> Image.Image:
+    """The decoded image in one file; an error names a file that is none."""
+    try:
+        return Reader(ImageFiles(path.parent, (path.name,), "")).image(path.name)
+    except UNREADABLE as error:
+        raise GradcastError(f"{path} cannot be read as an image ({why_unreadable(error)}); name another file") from None
+
+
 def _check_image(size: int) -> None:
     if size > LARGEST_IMAGE:
         raise ValueError(f"{size_in_words(size)} are more than an image file may have, {size_in_words(LARGEST_IMAGE)}")

@@ -5,6 +5,8 @@ Feature vectors are only scaled.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -12,13 +14,13 @@ from jaxtyping import Float, Int
 from PIL import Image
 from torch import Tensor
 
-from gradcast.data.files import fit
+from gradcast.data.files import fit, open_image
 from gradcast.data.images import Pixels, Shape, Vectors, convert, is_vector, move_pixels
 from gradcast.data.own_images import inputs, pixels
 from gradcast.errors import GradcastError
 from gradcast.streams.scale import Scale
 
-AnyImage = Image.Image | np.ndarray | Tensor
+AnyImage = Image.Image | np.ndarray | Tensor | str | PathLike[str]
 AnyImages = AnyImage | Sequence[AnyImage]
 CHANNELS = (1, 3)
 
@@ -39,10 +41,10 @@ class Preprocess:
         """Convert one image or several.
 
         Args:
-            images: a Pillow image, an array or a tensor, or a list of these. Arrays hold bytes (0 to 255) or numbers
-                from 0 to 1. Two axes are one grey image. Three axes are one image if the first or the last has the
-                length 1 or 3 (the channels), and grey images otherwise. Four axes are images, channels first or last.
-                Where the network was trained on feature vectors: one of them, or rows of them.
+            images: the path of an image file, a Pillow image, an array or a tensor, or a list of these. Arrays hold
+                bytes (0 to 255) or numbers from 0 to 1. Two axes are one grey image. Three axes are one image if the
+                first or the last has the length 1 or 3 (the channels), and grey images otherwise. Four axes are images,
+                channels first or last. Where the network was trained on feature vectors: one of them, or rows of them.
             task: number of a task. Where tasks rotate or permute the pixels, the same is done to these images. None
                 leaves the pixels where they are.
         """
@@ -60,6 +62,8 @@ class Preprocess:
         return inputs(given[None] if given.ndim == 1 else given, "the array of vectors")
 
     def _bytes(self, images: object) -> Pixels:
+        if isinstance(images, str | PathLike):
+            images = open_image(Path(images))
         if isinstance(images, Image.Image):
             return np.array(fit(images, self.shape))[None]
         if isinstance(images, list | tuple):
@@ -68,8 +72,8 @@ class Preprocess:
             return np.concatenate([self._bytes(image) for image in images])
         if not isinstance(images, np.ndarray | Tensor):
             raise GradcastError(
-                f"a {type(images).__name__} is no image; give a Pillow image, as PIL.Image.open gives it, an array or "
-                "a tensor"
+                f"a {type(images).__name__} is no image; give the path of an image file, a Pillow image, an array or a "
+                "tensor"
             )
         one = images.ndim == 2 or (images.ndim == 3 and (images.shape[0] in CHANNELS or images.shape[-1] in CHANNELS))
         return convert(pixels(images[None] if one else images, "the array of images"), self.shape)
