@@ -121,7 +121,7 @@ def test_a_row_that_goes_on_starts_where_it_was() -> None:
 def test_a_task_that_ends_early_moves_the_bar_to_its_end_and_epochs_are_told() -> None:
     out, text = console(100)
     with ProgressDisplay(out) as display:
-        row = display.row("ACL", Extent((6, 6), epoch=2), groups=2)
+        row = display.row("ACL", Extent((6, 6), epochs=(2, 2)), groups=2)
         row.begin(1, Position())
         for step in range(3):
             row.stepped(step, 0, {})
@@ -130,6 +130,16 @@ def test_a_task_that_ends_early_moves_the_bar_to_its_end_and_epochs_are_told() -
         assert "task 1, epoch 2" in text.getvalue()
         row.trained(0)
     assert "18/24" in text.getvalue()
+
+
+def test_epochs_of_tasks_of_different_lengths_are_counted_by_each_tasks_own() -> None:
+    out, text = console(100)
+    with ProgressDisplay(out) as display:
+        row = display.row("GEM", Extent((2, 9), epochs=(1, 3)))
+        row.begin(0, Position(1, 3, 5))
+        row.stepped(5, 1, {})
+        display.progress.refresh()
+    assert "task 2, epoch 2" in text.getvalue()
 
 
 def test_a_warning_is_one_line_and_told_once() -> None:

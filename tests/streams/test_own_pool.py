@@ -5,6 +5,7 @@ from torch import Tensor
 
 from gradcast.core import Unlabelled
 from gradcast.data.digits import digits
+from gradcast.data.own_tasks import own_tasks
 from gradcast.devices import Place
 from gradcast.errors import GradcastError
 from gradcast.runs.checkpoint.state import pack, restore
@@ -13,6 +14,7 @@ from gradcast.streams.augment import AUGMENTATIONS
 from gradcast.streams.draws import Draws, Feed, Views
 from gradcast.streams.named_augmentations import named
 from gradcast.streams.own_pool import OwnImages, OwnPoolName
+from gradcast.streams.scenarios import own as own_scenario
 from gradcast.streams.scenarios import permuted, split
 from gradcast.streams.stream import Stream, Subset, Task
 from gradcast.streams.task_data import TaskData
@@ -196,3 +198,18 @@ def test_it_goes_on_where_it_was() -> None:
     restore(again, pack(first, tensors), tensors, CPU)
     for _ in range(4):
         assert torch.equal(first.next(0)[0].x, again.next(0)[0].x)
+
+
+@pytest.mark.parametrize("which", ["held-out", "unlabelled"])
+def test_tasks_with_sources_of_their_own_show_their_own_images(which: OwnPoolName) -> None:
+    x = np.arange(20, dtype=np.uint8).reshape(20, 1, 1) * 10
+    parts = [(x[:8], [0, 1] * 4, x[:2], [0, 1]), (x[8:], [2, 1] * 6, x[:2], [1, 2])]
+    tasks, facts = own_scenario(own_tasks(parts))
+    few = {"samples": 6} if which == "held-out" else {"labels": 6}
+    built = Stream(tasks, (1, 1, 1), facts, "digest", **few)
+    shown = pool(built, which)
+    for task in (0, 1, 0):  # back again, as when the same pool serves another row
+        own, truth = shown.images(task, SEEDS, np.tile(np.arange(2), (2, 1)))
+        known = {int(value): y for value, y in zip(parts[task][0].ravel(), tasks[task].train.y, strict=True)}
+        assert truth is not None
+        assert [known[round(255 * float(each))] for each in own.flatten()] == truth.flatten().tolist()

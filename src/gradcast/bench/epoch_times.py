@@ -55,8 +55,7 @@ def epoch_time(place: Place, dtype: Arithmetic, seeds: int, *, complete: bool) -
         torch.cuda.reset_peak_memory_stats()
     shelf = Shelf(Path(), Cache(default_cache()), untracked)
     loop = PreparedRun(place, shelf, stand_in(CLASSES, each, TESTED)).loop(setting, range(seeds))
-    assert loop.extent.epoch is not None
-    clock = Clock(loop.extent.epoch, place)
+    clock = Clock(loop.extent.epochs[0], place)
     loop.run([clock])
     seconds = median(clock.epochs()[before:]) * EACH / each
     peak = torch.cuda.max_memory_allocated() >> 20 if gpu else None

@@ -146,7 +146,7 @@ class RowProgress:
         """Move the bar."""
         if "test_accuracy" in metrics:  # known to the host in a moment anyway: it is written now
             self.tested = f"error {100 * (1 - float(metrics['test_accuracy'].mean())):.1f} %"
-        epoch = f", epoch {self.done // self.extent.epoch + 1}" if self.extent.epoch else ""
+        epoch = f", epoch {self.done // self.extent.epochs[task] + 1}" if self.extent.epochs else ""
         note = self.tested or (
             f"task {task + 1}{epoch}" if self.extent.every == 1 and len(self.extent.batches) > 1 else ""
         )

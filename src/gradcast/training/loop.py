@@ -59,7 +59,7 @@ class Extent:
     """How long a run is, at most."""
 
     batches: tuple[int, ...]  # of every task
-    epoch: int | None = None  # batches of one of its epochs, where a task may end after any of them
+    epochs: tuple[int, ...] = ()  # batches of an epoch of every task, where a task may end after any of them
     every: int = 1  # numbers of every so many steps are kept
 
     @property
@@ -75,7 +75,7 @@ class Extent:
         """Whether a run of this length can stand there; a task that may end early leaves fewer steps behind it."""
         task, steps = position.task, position.steps - position.batches
         inside = task < len(self.batches) and position.batches < max(self.batches[task], 1)
-        return inside and (0 <= steps <= self.before(task) if self.epoch else steps == self.before(task))
+        return inside and (0 <= steps <= self.before(task) if self.epochs else steps == self.before(task))
 
 
 @runtime_checkable
@@ -135,8 +135,9 @@ class Loop:
     def extent(self) -> Extent:
         """Every batch of every task."""
         schedule = self.schedule
-        batches = tuple(schedule.steps(task) for task in range(self.data.tasks))
-        return Extent(batches, schedule.epoch(0) if schedule.may_end_early else None, schedule.every)
+        tasks = range(self.data.tasks)
+        epochs = tuple(map(schedule.epoch, tasks)) if schedule.may_end_early else ()
+        return Extent(tuple(map(schedule.steps, tasks)), epochs, schedule.every)
 
     def state(self) -> dict[str, Tensor]:
         """All that was learned as it is evaluated, by names, one row a replica; and which images kept their label."""
