@@ -98,7 +98,8 @@ class OwnTasks:
                 for name, source in zip(self.names, self.sources, strict=True)
             ]
         )
-        return f"{len(self.names):,} tasks, {len(self.classes):,} classes. {'. '.join(told)}"
+        classes = "1 class" if len(self.classes) == 1 else f"{len(self.classes):,} classes"
+        return f"{len(self.names):,} tasks, {classes}. {'. '.join(told)}"
 
 
 def own_tasks(tasks: Sequence[AnyTask] | Mapping[str, AnyTask]) -> OwnTasks:
