@@ -144,7 +144,8 @@ def test_learners_with_weights_of_each_task_give_all_columns(tmp_path: Path, lea
         assert found == pytest.approx(row.matrices[place, -1].tolist(), abs=0.005)
     if learner in ("acl", "hat"):
         assert row.unknown is None
-        assert verdicts([row])[-1] == f"{row.label}: not applicable without the task: every task has weights of its own"
+        reason = "every task has weights of its own"
+        assert verdicts([row])[-1] == f"Task unknown: not applicable to {row.label}: {reason}"
         with pytest.raises(GradcastError, match="its answers need the task: give task=0 to 1"):
             model.predict(source.test.x[:2])
         return

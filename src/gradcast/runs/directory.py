@@ -242,9 +242,9 @@ class RunDirectory:
     def accuracies(
         self, row: str, seeds: Sequence[int], tasks: int, *, unknown: bool = False
     ) -> Float[np.ndarray, "seeds rows tasks"] | None:
-        """The matrices of all replicas; those without the task are None where they were not measured."""
+        """The matrices of all replicas; those without the task are None where one of them was not measured."""
         name = manifest.UNKNOWN_TASK if unknown else manifest.ACCURACY
-        if unknown and not any((self.seed(row, seed) / name).is_file() for seed in seeds):
+        if unknown and not all((self.seed(row, seed) / name).is_file() for seed in seeds):
             return None
         return np.stack([self.accuracy(row, seed, tasks, name) for seed in seeds])
 

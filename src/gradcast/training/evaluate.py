@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from gradcast.data.images import Images
@@ -58,8 +58,10 @@ class SharedTests:
                     chunk = slice(place, min(place + size, end))
                     images, own = self.scale(self.x[chunk], self.dtype), self.task[chunk]
                     answers = trainer.classify(images.unsqueeze(0).expand(model.count, *images.shape), own)
-                    outputs = model.outputs_of(images) if answers is None else None
-                    hits = _hits(model.heads, outputs, answers, self.y[chunk], own, done)
+                    if answers is None:
+                        hits = _hits(model.heads, model.outputs_of(images), self.y[chunk], own, done)
+                    else:
+                        hits = _answered(answers, self.y[chunk])
                     right.index_add_(2, own - first, hits.double())
         known, unknown = right / self.count[tasks.start : tasks.stop]
         return known, unknown
@@ -105,25 +107,32 @@ class OwnTests:
             tasks = torch.full_like(batch.y[0], task)
             with _with_weights(model, theta):
                 answers = trainer.classify(batch.x, tasks)
-                outputs = model.everything(batch.x, statistics="frozen").z if answers is None else None
-            hits.append(_hits(model.heads, outputs, answers, batch.y, tasks, done).sum(-1))
+                if answers is None:
+                    outputs = model.everything(batch.x, statistics="frozen").z
+                    found = _hits(model.heads, outputs, batch.y, tasks, done)
+                else:
+                    found = _answered(answers, batch.y)
+            hits.append(found.sum(-1))
         return torch.stack(hits).sum(0).double() / counts
 
 
 Tests = SharedTests | OwnTests
 
 
+def _answered(answers: Int[Tensor, "r n"], y: Int[Tensor, "*r n"]) -> Bool[Tensor, "2 r n"]:
+    """Which answers are right with the task; without it there are none."""
+    known = answers == y
+    return torch.stack([known, torch.zeros_like(known)])
+
+
 def _hits(
-    heads: Heads, outputs: Tensor | None, answers: Tensor | None, y: Tensor, tasks: Tensor, done: int
+    heads: Heads, outputs: Float[Tensor, "r n c"], y: Int[Tensor, "*r n"], tasks: Int[Tensor, " n"], done: int
 ) -> Bool[Tensor, "2 r n"]:
-    """Which answers are right with the task and without it, by the same outputs, or by the learner's own answers."""
-    if answers is not None or outputs is None:
-        assert answers is not None
-        known = answers == y
-        return torch.stack([known, torch.zeros_like(known)])
-    known = heads.own(outputs, tasks).argmax(-1) == y
+    """Which of the largest logits are right with the task and, among the classes of ``done`` tasks, without it."""
+    answers = heads.own(outputs, tasks).argmax(-1)
     if done == 0:  # no class was seen, so none is the answer
-        return torch.stack([known, torch.zeros_like(known)])
+        return _answered(answers, y)
+    known = answers == y
     unknown = heads.seen(outputs, done - 1).argmax(-1) == heads.column(y.clamp_min(0), tasks)
     return torch.stack([known, unknown & (y >= 0)])
 

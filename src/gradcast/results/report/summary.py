@@ -78,7 +78,8 @@ def findings(run: Run) -> list[Finding]:
     for own in without_task(others):
         added += [(f"{own.label}{UNKNOWN}", own.paired)] if own.paired is not None else []
         added += [(f"{own.label}{UNKNOWN}, against {one.label}", one.paired) for one in own.added]
-    notes = [Finding("open", own.label, own.only_known) for own in run.results if own.only_known]
+    lacking = [own for own in run.results if own.only_known]
+    notes = [Finding("open", f"{own.label}{UNKNOWN}", f"not applicable, {own.only_known}") for own in lacking]
     return against_first + [Finding(own.kind, label, own.verdict, own.estimate) for label, own in added] + notes
 
 

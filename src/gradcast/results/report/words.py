@@ -113,7 +113,10 @@ def verdicts(results: Sequence[RowResult]) -> list[str]:
     unknown += [
         f"Task unknown: {r.label} against {own.label}: {own.paired.verdict}" for r in compared for own in r.added
     ]
-    notes = [f"{own.label}: {own.only_known}" for own in results if own.only_known]
+    notes = [
+        f"Task unknown: not applicable to {', '.join(own.label for own in results if own.only_known == reason)}: {reason}"
+        for reason in dict.fromkeys(own.only_known for own in results if own.only_known)
+    ]
     return [*(sentences or [*alone, "one row, nothing to compare it with"]), *unknown, *notes]
 
 
