@@ -113,11 +113,16 @@ def verdicts(results: Sequence[RowResult]) -> list[str]:
     unknown += [
         f"Task unknown: {r.label} against {own.label}: {own.paired.verdict}" for r in compared for own in r.added
     ]
-    notes = [
-        f"Task unknown: not applicable to {', '.join(own.label for own in results if own.only_known == reason)}: {reason}"
-        for reason in dict.fromkeys(own.only_known for own in results if own.only_known)
-    ]
-    return [*(sentences or [*alone, "one row, nothing to compare it with"]), *unknown, *notes]
+    return [*(sentences or [*alone, "one row, nothing to compare it with"]), *unknown, *_needing_the_task(results)]
+
+
+def _needing_the_task(results: Sequence[RowResult]) -> list[str]:
+    """A sentence for each reason why rows have no accuracy without the task."""
+    rows: dict[str, list[str]] = {}
+    for own in results:
+        if own.only_known:
+            rows.setdefault(own.only_known, []).append(own.label)
+    return [f"Task unknown: not applicable to {', '.join(labels)}: {reason}" for reason, labels in rows.items()]
 
 
 def without_task(results: Sequence[RowResult]) -> list[RowResult]:
