@@ -14,14 +14,16 @@ from gradcast.core import Batch, Feeds, Metrics, Signal, Unlabelled
 from gradcast.devices import Place
 from gradcast.gradients.gradient_learner import GradientLearner
 from gradcast.gradients.length import Length
+from gradcast.learners.agem import Agem
 from gradcast.learners.dcl import dcl
 from gradcast.learners.finetune import Finetune
 from gradcast.learners.gem import Gem
 from gradcast.learners.registry import LEARNERS
+from gradcast.memories.by_class import ClassMemory
 from gradcast.memories.ring import TaskMemory
 from gradcast.networks import MLP, SlimResNet18
 from gradcast.randomness import seeded, torch_generator
-from gradcast.replicas.heads import Heads
+from gradcast.replicas.heads import Heads, HeadsKind
 from gradcast.replicas.replicas import Replicas
 from gradcast.runs.prepared import PreparedRun
 from gradcast.signals.noise import Noise
@@ -96,6 +98,38 @@ def test_dropout_in_graphs_draws_what_it_draws_in_steps() -> None:
     found = trained_with(graphs=True)
     torch.testing.assert_close(found, trained_with(graphs=False), rtol=1e-9, atol=1e-12)
     assert not torch.allclose(found[0], found[1])
+
+
+def trained_on_uneven_tasks(kind: HeadsKind, device: str, *, graphs: bool) -> Tensor:
+    """Three tasks of two, one and two classes, one of which returns, with memories and h."""
+    heads = Heads.of([(4, 7), (9,), (7, 2)], kind)
+    with seeded(0, "model"):
+        modules = [MLP([6, 5, heads.outputs]) for _ in range(2)]
+        h = GradientLearner(heads.width, (5,), alpha=0.5, absent=heads.absent, replicas=(2,)).to(device, torch.float64)
+    model = Replicas(modules, heads, device=torch.device(device), dtype=torch.float64)
+    step = Step(model, Agem(ClassMemory(heads, 4, seeds=[0, 1]), 4), 0.1, [Attached(Predicted(h))], Policy())
+    advance, generator = Captured(step) if graphs else step, torch.Generator().manual_seed(0)
+    for number in range(24):
+        task = number // 8
+        x = torch.randn(2, 4, 6, generator=generator, dtype=torch.float64)
+        y = torch.randint(len(heads.task_columns[task]), x.shape[:2], generator=generator)
+        unlabelled = Unlabelled(x.flip(1).to(device), torch.ones(2, dtype=torch.bool, device=device))
+        advance(Batch(x.to(device), heads.labels(y, task).to(device), task), (unlabelled,))
+    return model.theta.cpu()
+
+
+@needs_gpu
+@pytest.mark.parametrize("kind", ["masked", "seen", "all"])
+def test_classes_that_are_absent_or_compete_train_in_graphs_as_in_steps(kind: HeadsKind) -> None:
+    found = trained_on_uneven_tasks(kind, "cuda", graphs=True)
+    torch.testing.assert_close(found, trained_on_uneven_tasks(kind, "cuda", graphs=False), rtol=1e-9, atol=1e-12)
+
+
+def test_what_a_loss_is_over_changes_what_is_learned() -> None:
+    masked, seen, every = (trained_on_uneven_tasks(kind, "cpu", graphs=False) for kind in ("masked", "seen", "all"))
+    assert torch.isfinite(torch.stack([masked, seen, every])).all()
+    assert not torch.allclose(masked, seen)
+    assert not torch.allclose(seen, every)
 
 
 @needs_gpu

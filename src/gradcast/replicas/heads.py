@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Literal
 
 import torch
@@ -93,8 +93,7 @@ class Heads:
     @cached_property
     def seen_by(self) -> tuple[int, ...]:
         """For every task, the number of columns of its classes and of all tasks before it."""
-        largest = [1 + max(own) for own in self.task_columns]
-        return tuple(max(largest[: task + 1]) for task in range(self.tasks))
+        return tuple(accumulate((1 + max(own) for own in self.task_columns), max))
 
     def columns(self, outputs: Float[Tensor, "*any outputs"], task: int) -> Float[Tensor, "*any width"]:
         """What the loss of a step in this task sees."""
