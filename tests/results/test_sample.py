@@ -1,6 +1,6 @@
 import pytest
 
-from gradcast.results.sample import Sample, chance
+from gradcast.results.sample import Sample, chance, chance_without_task
 from tests.trained_runs import finished
 
 
@@ -38,3 +38,11 @@ def test_a_row_that_undid_more_than_a_tenth_of_its_steps_is_trained_in_part(
     assert row.undone_share == pytest.approx(sum(shares.values()) / 3)
     assert row.trained_in_part is told
     assert not Sample("row", {}, {0: "step 1"}, undone=shares).trained_in_part
+
+
+def test_chance_without_the_task_is_one_of_all_classes() -> None:
+    assert chance_without_task({"class_order": [[0, 1], [2, 3]], "classes_per_task": 2}) == 25.0
+    assert chance_without_task({"class_order": [[0, 1], [2, 3]], "task_classes": [[0, 1, 2], [2, 3]]}) == 25.0
+    seeded = {"class_order": "numpy.random.RandomState(seed).permutation(10)", "classes_per_task": 2}
+    assert chance_without_task(seeded | {"labelled_images": [50, 50]}) == 25.0
+    assert chance_without_task({}) is None
