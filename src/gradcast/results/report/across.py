@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from gradcast.results.report.blocks import Section
 from gradcast.results.report.read import Run
 from gradcast.results.report.tables import Cell, Table, estimate, figure
-from gradcast.results.report.words import measured
+from gradcast.results.report.words import measured, measured_without_task
 from gradcast.results.statistics import Interval
 from gradcast.specs.differences import differing
 
@@ -34,17 +34,21 @@ def differences_between(runs: Sequence[Run]) -> Table:
 
 def rows_of_all(runs: Sequence[Run]) -> Table:
     """Every finished row of every run with its measures; rows of different data or tasks are not comparable."""
-    finished = [(run.name, own) for run in runs for own in run.results]
-    heads = list(dict.fromkeys(head for _, own in finished for head in measured(own)))
+    finished = [
+        (run.name, own, {**measured(own), **without})
+        for run in runs
+        for own, without in zip(run.results, measured_without_task(run.results), strict=True)
+    ]
+    heads = list(dict.fromkeys(head for _, _, told in finished for head in told))
     rows = [
         [
             Cell(own.label),
             Cell(run),
             figure(len(own.seeds), "d"),
-            *(_estimate(measured(own).get(head)) for head in heads),
+            *(_estimate(told.get(head)) for head in heads),
             Cell(own.paired.verdict if own.paired else ""),
         ]
-        for run, own in finished
+        for run, own, told in finished
     ]
     title = "Mean over seeds ± half of the 95 % confidence interval; verdicts are those of each run"
     return Table("rows", title, ["row", "run", "seeds", *heads, "against the run's first row"], rows)

@@ -76,7 +76,7 @@ def _across(runs: Sequence[Run]) -> list[Markup]:
     if section is None:
         return []
     blocks = [_block(block, section.name) for block in section.blocks]
-    return [tag("section", tag("h2", section.title), *blocks, id=section.name)]
+    return [tag("section", tag("h2", section.title), *blocks, id=section.name, class_="run")]
 
 
 def _section(section: Section, name: str) -> Markup:
