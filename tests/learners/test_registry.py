@@ -39,7 +39,7 @@ def test_learners_by_name(name: str, kind: type) -> None:
         assert (found.direction is not None) == (name == "dcl")
         assert (found.memory.size, found.margin) == (128, 0.5)
     if isinstance(found, Agem):
-        assert (found.memory.size, found.memory.tasks, found.count) == (128, 3, 256)
+        assert (found.memory.size, found.memory.heads.tasks, found.count) == (128, 3, 256)
     if isinstance(found, Er | Der):
         assert (found.memory.size, found.count) == (3 * 128, 10)
     if isinstance(found, Ewc):
