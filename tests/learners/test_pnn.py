@@ -8,11 +8,14 @@ from gradcast.randomness import seeded
 from gradcast.replicas.heads import Heads
 from gradcast.replicas.passes import folded
 from gradcast.replicas.replicas import Replicas
+from gradcast.specs import build, build_stream
+from gradcast.specs.text import load
 from gradcast.training.step import Step
 from gradcast.training.trainer import StepTrainer
 from tests.helpers import CPU, flat
 from tests.learners.acl.scene import CLASSES, SIDE, TaskOf, batch, stepped
 from tests.replicas.test_replicas import own_module
+from tests.specs.test_build import SHELF
 
 LR = torch.tensor([0.5, 0.25], dtype=torch.float64)
 
@@ -77,3 +80,13 @@ def test_steps_are_those_of_one_network_with_torchs_own_optimizer() -> None:
         cross_entropy(alone(data.x[1])[:, CLASSES : 2 * CLASSES], data.y[1]).backward()
         optimizer.step()
     torch.testing.assert_close(own.model.theta[1], flat(alone), rtol=1e-10, atol=1e-12)
+
+
+def test_tasks_of_the_same_classes_have_outputs_of_their_own() -> None:
+    network = ("model.name=alexnet-like", "model.latent=8", "model.widths=[8, 8, 8]", "model.channels=[2, 2, 2]")
+    own = load("digits", ["stream.tasks=2", "stream.size=12", *network, "learner.name=pnn"]).rows[0].setting
+    images = build_stream.stream(own.stream, SHELF)
+    heads = build.heads(own, images)
+    assert heads.task_columns == (tuple(range(10)), tuple(range(10, 20)))
+    made = build.network(own, images)
+    assert made(torch.rand(2, *images.shape)).shape == (2, heads.outputs)
