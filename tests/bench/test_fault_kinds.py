@@ -7,7 +7,7 @@ from pathlib import Path
 from gradcast.bench.fault_kinds import kinds
 
 ROOT = Path(__file__).parents[2]
-PLACES = {"two-groups": 3, "few-labels": 1, "table": 1}
+PLACES = {"two-groups": 1, "few-labels": 1, "table": 1}
 PROGRAM = """
 import json, sys
 from pathlib import Path

@@ -43,7 +43,7 @@ def quick_head_starts(place: Place, dtype: Arithmetic, steps: int) -> list[HeadS
 @pytest.fixture(scope="module")
 def found() -> measure.Bench:
     def small(network: Network, task: int, place: Place, *, memories: int = 256, replicas: int = 1) -> Scene:
-        return Scene(replace(network, lived=1), task, place, memories=memories // 8, replicas=replicas)
+        return Scene(replace(network, lived=1), task, place, memories=memories // 32, replicas=replicas)
 
     said: list[str] = []
     with pytest.MonkeyPatch.context() as patched:

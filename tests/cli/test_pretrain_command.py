@@ -73,7 +73,7 @@ def test_bad_input_is_one_sentence_and_exit_code_2(tmp_path: Path, arguments: li
 
 
 def test_the_help_fits_eighty_columns(tmp_path: Path) -> None:
-    found = cli("pretrain", "--help", cwd=tmp_path)
+    found = called("pretrain", "--help", cwd=tmp_path)
     assert found.returncode == 0
     assert max(len(line) for line in found.stdout.splitlines()) <= 80
     assert "…" not in found.stdout

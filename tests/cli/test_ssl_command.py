@@ -6,7 +6,7 @@ import pytest
 from gradcast.cli.ssl_command import shortened
 from gradcast.specs.spec import Spec
 from gradcast.specs.text import load
-from tests.cli.process import called, cli
+from tests.cli.process import called
 
 SHORT = (
     "schedule.steps=20",
@@ -73,10 +73,10 @@ def test_show_quick_other_steps_and_what_has_no_such_table(tmp_path: Path) -> No
     assert 'name = "cifar10-4000"' in tenth
     for line in ("steps = 40000", "warm_up = 400", "milestones = [30000, 35000]", "ramp = 400", "ramp = 10000"):
         assert line in tenth
-    both = cli("ssl", "digits-100", "--steps", "40", "--quick", cwd=tmp_path)
+    both = called("ssl", "digits-100", "--steps", "40", "--quick", cwd=tmp_path)
     assert (both.returncode, "leave it or --steps out" in both.stderr) == (2, True)
     for own in ("schedule.steps=50", "schedule.test_every=5", "row.mg.schedule.warm_up=2"):
-        twice = cli("ssl", "digits-100", "--steps", "40", "--set", own, cwd=tmp_path)
+        twice = called("ssl", "digits-100", "--steps", "40", "--set", own, cwd=tmp_path)
         sentence = f"{own.partition('=')[0]} is part of the course that --quick and --steps set; leave it or them out"
         assert (twice.returncode, sentence in twice.stderr) == (2, True)
     fewer = called(
@@ -84,9 +84,9 @@ def test_show_quick_other_steps_and_what_has_no_such_table(tmp_path: Path) -> No
     ).stdout
     assert "labels = 50" in fewer
     assert "seeds = [5, 6]" in fewer
-    neither = cli("ssl", "--show", "--json", cwd=tmp_path)
+    neither = called("ssl", "--show", "--json", cwd=tmp_path)
     assert (neither.returncode, "leave one of them out" in neither.stderr) == (2, True)
-    wrong = cli("ssl", "digits", cwd=tmp_path)
+    wrong = called("ssl", "digits", cwd=tmp_path)
     assert wrong.returncode == 2
     assert (
         "digits is not one task with schedule.name = 'steps'; run it with gradcast run, or set stream.tasks=1, "

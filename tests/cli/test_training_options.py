@@ -10,7 +10,7 @@ from gradcast.cli.training_options import Training, train
 from gradcast.errors import GradcastError
 from gradcast.results.quick import QUICK_LOOK
 from gradcast.runs.checkpoint.keeper import Safety
-from tests.cli.process import called, cli
+from tests.cli.process import called
 from tests.cli.test_ssl_command import short
 from tests.trained_runs import small
 
@@ -24,7 +24,7 @@ def test_it_takes_whatever_run_takes(tmp_path: Path) -> None:
     one, other = (tmp_path / json.loads(result.stdout)["directory"] for result in (often, again))
     weights = "mg-predicted/seed-0/weights.safetensors"
     assert (one / weights).read_bytes() == (other / weights).read_bytes()
-    wrong = cli("ssl", *short(), "--log", "tensorbord", cwd=tmp_path)
+    wrong = called("ssl", *short(), "--log", "tensorbord", cwd=tmp_path)
     assert (wrong.returncode, "did you mean 'tensorboard'" in wrong.stderr) == (2, True)
 
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.cli.process import called, cli
+from tests.cli.process import called
 from tests.verify.test_replay import CASES, trace
 
 
@@ -20,7 +20,7 @@ def test_verify_exits_1_on_a_difference(tmp_path: Path) -> None:
     arrays = dict(np.load(tmp_path / "good.npz"))
     arrays["params/005"] = arrays["params/005"] * 1.01
     np.savez(tmp_path / "bad.npz", **arrays)
-    bad = cli("verify", "good.npz", "bad.npz", cwd=tmp_path)
+    bad = called("verify", "good.npz", "bad.npz", cwd=tmp_path)
     assert bad.returncode == 1
     assert len(bad.stdout.splitlines()) == 2
     assert "DIFFERS" in bad.stdout.splitlines()[1]

@@ -78,7 +78,7 @@ SPLIT |= {f"split-{name}-few-labels" for name in ("digits", "cifar100")}
 
 def test_presets_exist() -> None:
     families = (ACL, IMAGES, BEST, FEW_LABELS, SPLIT)
-    assert set(presets()) == {"demo", "digits", "mnist-r", "mnist-p", "acl-digits"}.union(*families)
+    assert set(presets()) == {"demo", "digits", "mnist-r", "mnist-p", "acl-digits", "photos"}.union(*families)
 
 
 def test_every_labelled_dataset_is_a_source() -> None:

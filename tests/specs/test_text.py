@@ -46,7 +46,7 @@ def test_image_presets_have_the_controls_that_explain_the_method(name: str) -> N
     assert frozen == predicted.model_copy(update={"signal": [frozen_h]})
 
 
-@pytest.mark.parametrize("name", sorted(presets().keys() - {*IMAGES, *BEST, *ACL, *SPLIT, *FEW_LABELS}))
+@pytest.mark.parametrize("name", sorted(presets().keys() - {*IMAGES, *BEST, *ACL, *SPLIT, *FEW_LABELS, "photos"}))
 def test_presets_compare_base_predicted_and_random(name: str) -> None:
     spec = load(name)
     assert spec.name == name
@@ -56,6 +56,14 @@ def test_presets_compare_base_predicted_and_random(name: str) -> None:
     assert isinstance(h, PredictedSpec)
     assert only(random.setting) == NoiseSpec(name="noise", alpha=h.alpha, scaled=True)
     assert base.setting.learner == predicted.setting.learner == random.setting.learner
+
+
+def test_photographs_have_an_output_layer_on_trained_features() -> None:
+    spec = load("photos", ["stream.path=/somewhere/holidays"])
+    assert spec.name == "holidays"
+    for row in spec.rows:
+        assert (row.setting.model.train, row.setting.model.heads) == ("head", "seen")
+        assert row.setting.stream.normalise == "imagenet"
 
 
 @pytest.mark.parametrize("name", BEST)
