@@ -19,9 +19,9 @@ def test_runs_go_through_learners_and_signals(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(soak, "_one", lambda learner, signal: seen.append((learner, signal)))
     found = soak.soak(0.002, lambda what: None)
     assert found.runs == len(seen) == len(found.samples)
-    learners = ["a-gem", "dcl", "der", "er", "ewc", "finetune", "gem", "joint"]
-    assert seen[:9] == [*((name, "contrastive") for name in learners), ("a-gem", "distil")]
-    assert len(set(seen)) == 8 * 13
+    learners = ["a-gem", "dcl", "der", "er", "ewc", "finetune", "gem", "joint", "mas"]
+    assert seen[: len(learners) + 1] == [*((name, "contrastive") for name in learners), ("a-gem", "distil")]
+    assert len(set(seen)) == len(learners) * 13
     told = json.loads(json.dumps(found.as_dict()))
     assert told["minutes"] >= 0.002
     assert told["open_files"]["early"] > 2

@@ -1,29 +1,14 @@
-from collections.abc import Iterator
-from dataclasses import dataclass
-
 import torch
 from torch.nn.functional import cross_entropy
 
-from gradcast.core import Batch
 from gradcast.learners.ewc import Ewc
 from gradcast.replicas.replicas import Replicas
 from gradcast.training.step import Step
 from tests.helpers import batch, replicas
+from tests.learners.scene import Seen, descend
 from tests.replicas.test_replicas import own_module
 
 LR, WEIGHT, IMAGES = 0.1, 2.0, 6
-
-
-@dataclass(frozen=True)
-class Seen:
-    """The batches of a task, as a loop would hand them to a learner."""
-
-    task: int
-    seen: list[Batch]
-
-    def batches(self, size: int) -> Iterator[Batch]:
-        x, y = torch.cat([each.x for each in self.seen], 1), torch.cat([each.y for each in self.seen], 1)
-        yield Batch(x[:, :size], y[:, :size], self.task)
 
 
 def test_three_tasks_equal_a_plain_spelling() -> None:
@@ -40,12 +25,9 @@ def test_three_tasks_equal_a_plain_spelling() -> None:
                 terms = zip(fisher, weights, then, strict=True)
                 penalty = penalty + WEIGHT * sum((f * (w - t).square()).sum() for f, w, t in terms)
             loss = cross_entropy(module(data.x[0]), data.y[0]) + penalty
-            with torch.no_grad():
-                for weight, gradient in zip(weights, torch.autograd.grad(loss, weights), strict=True):
-                    weight -= LR * gradient
+            flat = descend(weights, loss, LR)
             if anchors:
                 torch.testing.assert_close(metrics["penalty"][0], penalty.detach(), rtol=1e-9, atol=1e-12)
-            flat = torch.cat([weight.detach().flatten() for weight in weights])
             torch.testing.assert_close(model.theta[0], flat, rtol=1e-9, atol=1e-12)
         learner.task_ends(model, Seen(task, seen))
         x, y = torch.cat([each.x[0] for each in seen])[:IMAGES], torch.cat([each.y[0] for each in seen])[:IMAGES]

@@ -8,6 +8,7 @@ from gradcast.learners.finetune import Finetune
 from gradcast.learners.gem import Gem
 from gradcast.learners.hat import Hat
 from gradcast.learners.joint import Joint
+from gradcast.learners.mas import Mas
 from gradcast.learners.registry import LEARNERS
 from gradcast.specs.text import load
 from gradcast.training.trainer import StepTrainer
@@ -24,6 +25,7 @@ from tests.training.scene import scheduled, shared
         ("er", Er),
         ("der", Der),
         ("ewc", Ewc),
+        ("mas", Mas),
         ("joint", Joint),
         ("hat", Hat),
     ],

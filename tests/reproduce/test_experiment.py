@@ -168,7 +168,7 @@ def test_architectures_of_h_have_names() -> None:
         (('against = "gem"\npublished = { acc = 82.0 }', 'against = "gme"'), "'gme', which is no row"),
         (("signal.alpha = 0.5", "signal.alfa = 0.5"), "signal.alfa"),
         (('of = "predicted"\nkey = "policy.p"', 'of = "E3/resnet"\nkey = "policy.p"'), "no row 'resnet'"),
-        (('of = "predicted"\nkey = "policy.p"', 'of = "E3/ewc"\nkey = "policy.p"'), "cannot be run yet"),
+        (('of = "predicted"\nkey = "policy.p"', 'of = "E3/glimpse"\nkey = "policy.p"'), "cannot be run yet"),
     ],
 )
 def test_mistakes_are_named(change: tuple[str, str], message: str) -> None:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from gradcast.learners import agem, dcl, der, er, ewc, finetune, gem, hat, joint, pnn, python_learner
+from gradcast.learners import agem, dcl, der, er, ewc, finetune, gem, hat, joint, mas, pnn, python_learner
 from gradcast.learners.acl import acl_table as acl
 from gradcast.learners.learner_table import LearnerTable
 from gradcast.specs.entry import Registry
@@ -17,6 +17,7 @@ LEARNERS = Registry(
         er.ENTRY,
         der.ENTRY,
         ewc.ENTRY,
+        mas.ENTRY,
         joint.ENTRY,
         acl.ENTRY,
         pnn.ENTRY,
