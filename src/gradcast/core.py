@@ -7,6 +7,7 @@ One step, for R replicas at once (``R`` seeds of one configuration along the lea
     signal.look                  the signal looks at both kinds of images before anything is trained
     x, y, t -> logits -> loss    dL/dz and the flat gradient g, of images the learner replays too
     learner.terms                the learner's own terms of the loss add to it
+    learner.watch                the learner sees the labelled gradient without the terms of other passes
     signal.learn                 the signal watches the labelled gradient
     signal.gradient              and turns unlabelled images into one more gradient
     learner.constrain            e.g. GEM's projection
@@ -95,6 +96,10 @@ class Learner(Protocol):
     def terms(self, model: Replicas, labelled: Labelled) -> Terms | None:
         """After the labelled pass: the learner's own terms of the loss."""
         return None
+
+    def watch(self, gradient: Gradient) -> None:
+        """After that: the gradient of the labelled pass, without terms that come from elsewhere."""
+        return
 
     def penalty(self, model: Replicas) -> Float[Tensor, " r"] | None:
         """Those terms as they are weighed, where they need no images: for the loss of a validation."""

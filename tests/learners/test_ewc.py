@@ -1,7 +1,11 @@
+from typing import Literal
+
+import pytest
 import torch
+from pydantic import ValidationError
 from torch.nn.functional import cross_entropy
 
-from gradcast.learners.ewc import Ewc
+from gradcast.learners.ewc import ENTRY, Ewc, EwcSpec
 from gradcast.replicas.replicas import Replicas
 from gradcast.training.step import Step
 from tests.helpers import batch, replicas
@@ -9,6 +13,7 @@ from tests.learners.scene import Seen, descend
 from tests.replicas.test_replicas import own_module
 
 LR, WEIGHT, IMAGES = 0.1, 2.0, 6
+OTHER = {"tasks": "online", "online": "tasks"}
 
 
 def test_three_tasks_equal_a_plain_spelling() -> None:
@@ -47,3 +52,19 @@ def test_the_first_task_has_no_penalty() -> None:
     learner = Ewc()
     assert learner.penalty(model) is None
     assert "penalty" not in Step(model, learner, LR)(batch(model))
+
+
+@pytest.mark.parametrize(("form", "key"), [("tasks", "interval"), ("online", "memory")])
+def test_settings_of_the_other_form_are_refused(form: Literal["tasks", "online"], key: str) -> None:
+    with pytest.raises(ValidationError, match=rf"learner\.{key} belongs to learner\.form = '{OTHER[form]}'"):
+        EwcSpec.model_validate({"name": "ewc", "form": form, key: 7})
+
+
+def test_a_table_of_before_says_what_it_said() -> None:
+    assert EwcSpec(name="ewc").model_dump() == {"name": "ewc", "lr": 0.1, "memory": 10, "penalty": 3.0}
+    online = EwcSpec(name="ewc", form="online", interval=20)
+    assert online.model_dump() == {"name": "ewc", "lr": 0.1, "memory": 10, "penalty": 3.0} | {
+        "form": "online",
+        "interval": 20,
+    }
+    assert [ENTRY.describe(table) for table in (EwcSpec(name="ewc"), online)] == ["EWC", "EWC, online"]

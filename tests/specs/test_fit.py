@@ -40,6 +40,25 @@ GOOD = [
 ]
 
 
+ONLINE = ["signal.name=none", "learner.name=ewc", "learner.form=online", "learner.memory=10"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "steps"),
+    [
+        ([], 4),
+        (["stream.epochs=3"], 12),
+        (["schedule.name=steps", "schedule.steps=5", "schedule.milestones=[4]", "schedule.warm_up=1"], 5),
+    ],
+)
+def test_an_interval_longer_than_the_first_task_is_refused(changes: list[str], steps: int) -> None:
+    found = setting(*ONLINE, *changes, f"learner.interval={steps}")
+    check(found, stream(found))
+    longer = setting(*ONLINE, *changes, f"learner.interval={steps + 1}")
+    with pytest.raises(GradcastError, match=rf"more than the {steps} steps of the first task.*set it to {steps} or"):
+        check(longer, stream(longer))
+
+
 @pytest.mark.parametrize("changes", GOOD, ids=str)
 def test_what_fits_passes(changes: list[str]) -> None:
     found = setting(*changes)

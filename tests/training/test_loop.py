@@ -253,11 +253,12 @@ def test_modules_of_a_task_train_without_validation_too_and_every_replica_as_alo
         assert {"task-0", "task-1"} <= {key.partition(".")[0] for key in together.state()}
 
 
-@pytest.mark.parametrize("name", ["hat", "acl", "gem", "er", "a-gem", "der", "ewc", "mas", "joint"])
+@pytest.mark.parametrize("name", ["hat", "acl", "gem", "er", "a-gem", "der", "ewc", "ewc online", "mas", "joint"])
 @pytest.mark.parametrize("schedule", [None, STEPS])
 def test_a_run_that_is_cut_anywhere_goes_on_to_the_same_bits(name: str, schedule: dict[str, object] | None) -> None:
-    own = {"memory": 10} if name in ("gem", "er", "a-gem", "der", "ewc") else {}
-    made = setting(name, schedule=schedule, **own)
+    own: dict[str, object] = {"memory": 10} if name in ("gem", "er", "a-gem", "der", "ewc") else {}
+    name, *form = name.split()
+    made = setting(name, schedule=schedule, **({"form": "online", "interval": 2} if form else own))
     for cut in (5, 9):
         whole, again, diary, rest = cut_and_gone_on(lambda: shared().loop(made, [3, 4]), cut)
         assert torch.equal(again.trainer.model.theta, whole.trainer.model.theta)

@@ -4,11 +4,13 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from jaxtyping import Float
+from pydantic import model_validator
 from torch import Tensor
 
 from gradcast.core import Labelled, Learner, TaskImages, Terms
 from gradcast.gradients.cross_entropy import cross_entropy
 from gradcast.gradients.gradient import Gradient
+from gradcast.learners.ewc_online import OnlineEwc
 from gradcast.learners.learner_entry import learner_entry
 from gradcast.learners.learner_table import DescentTable
 from gradcast.replicas.replicas import Replicas
@@ -23,6 +25,20 @@ class EwcSpec(DescentTable):
     lr: Rate = 0.1
     memory: Positive = 10  # first images of a task that its importance is estimated from
     penalty: Weight = 3.0  # weight of the penalty; published 1 (iCIFAR-100), 1000 (MNIST-R), 3 (MNIST-P)
+    form: Literal["tasks", "online"] = "tasks"  # an importance for every task, or one out of the steps of training
+    interval: Positive = 50  # steps after which the importance of the online form is renewed
+    omitted_defaults: ClassVar[tuple[str, ...]] = ("form", "interval")
+
+    @model_validator(mode="after")
+    def _of_its_form(self) -> "EwcSpec":
+        key, form = ("memory", "tasks") if self.form == "online" else ("interval", "online")
+        default = EwcSpec.model_fields[key].default
+        if getattr(self, key) != default:
+            raise ValueError(
+                f"learner.{key} belongs to learner.form = {form!r}: leave it out or set it to {default}, or choose "
+                "that form"
+            )
+        return self
 
 
 @dataclass
@@ -73,8 +89,15 @@ def _sum(known: Tensor | None, new: Tensor) -> Tensor:
     return new.clone() if known is None else known.add_(new)
 
 
-def _build(table: EwcSpec, context: Context) -> Ewc:
+def _build(table: EwcSpec, context: Context) -> Ewc | OnlineEwc:
+    if table.form == "online":
+        return OnlineEwc(table.interval, table.penalty)
     return Ewc(table.memory, table.penalty)
 
 
-ENTRY = learner_entry(EwcSpec, _build, "EWC", "one pass at the end of every task; three more copies of the weights")
+ENTRY = learner_entry(
+    EwcSpec,
+    _build,
+    lambda table: "EWC" if table.form == "tasks" else "EWC, online",
+    "one pass at the end of every task, none in the online form; three or four more copies of the weights",
+)

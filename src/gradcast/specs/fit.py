@@ -11,6 +11,7 @@ from gradcast.errors import GradcastError
 from gradcast.learners.acl.acl_table import AclSpec
 from gradcast.learners.agem import AgemSpec
 from gradcast.learners.dcl import DclSpec
+from gradcast.learners.ewc import EwcSpec
 from gradcast.learners.gem import GemSpec
 from gradcast.learners.registry import LEARNERS
 from gradcast.networks.featured import Featured
@@ -21,6 +22,7 @@ from gradcast.specs.spec import Setting
 from gradcast.specs.vector_rules import check_signals
 from gradcast.streams.named_augmentations import named
 from gradcast.streams.stream import Stream
+from gradcast.training.schedule_tables import PlateauSpec, StepsSpec
 
 
 def check(setting: Setting, stream: Stream, seeds: Sequence[int] = (0,)) -> None:
@@ -37,6 +39,7 @@ def check(setting: Setting, stream: Stream, seeds: Sequence[int] = (0,)) -> None
     if any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in made.modules()):
         _check_batches(setting, stream)
     _check_memory(setting, stream)
+    _check_interval(setting, stream)
     for signal in [*setting.signals, *(setting.head_start.signal if setting.head_start.steps else ())]:
         traits = SIGNALS[signal.name].traits
         turning = "square" in traits or "rotate" in getattr(signal, "augment", ())
@@ -90,6 +93,27 @@ def _check_memory(setting: Setting, stream: Stream) -> None:
         raise GradcastError(
             f"learner.memory = {learner.memory} leaves classes without an image, a task has {width}; "
             f"set it to {width} or more{none}"
+        )
+
+
+def _check_interval(setting: Setting, stream: Stream) -> None:
+    """Online EWC knows an importance after an interval, which must not be longer than the first task."""
+    learner = setting.learner
+    if not isinstance(learner, EwcSpec) or learner.form != "online":
+        return
+    count = stream.count(0) - int(build.validation(setting) * stream.count(0))
+    batches = -(-count // setting.stream.batch)
+    match setting.schedule:
+        case StepsSpec(steps=steps):
+            length = steps
+        case PlateauSpec(epochs=epochs):
+            length = epochs * batches
+        case _:
+            length = setting.stream.epochs * batches
+    if learner.interval > length:
+        raise GradcastError(
+            f"learner.interval = {learner.interval} is more than the {length} steps of the first task, after which "
+            f"nothing would be held; set it to {length} or less"
         )
 
 

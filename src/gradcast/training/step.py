@@ -144,9 +144,11 @@ class Step:
             outputs = torch.cat([torch.where(used, own.whole, outputs[:, :size]), outputs[:, size:]], dim=1)
         labelled = Labelled(batch, z, dz, self.lr, outputs, replay, features)
         terms = self.learner.terms(self.model, labelled)
+        gradient = made.pull(whole) if terms is None else _with_outputs(made, whole, terms, width)
+        self.learner.watch(gradient)
         if terms is None:
-            return labelled, made.pull(whole), loss, {}
-        return labelled, _with_terms(made, whole, terms, width), loss, terms.metrics
+            return labelled, gradient, loss, {}
+        return labelled, gradient if terms.gradient is None else gradient + terms.gradient, loss, terms.metrics
 
     def _mixed(self, previews: Sequence[Preview]) -> tuple[Mixed | None, Preview | None]:
         """What takes the place of the labelled batch, if a signal has something."""
@@ -201,17 +203,16 @@ class Step:
             self.sgd.step([self.model.theta], [gradient], self.lr, rates)
 
 
-def _with_terms(made: Pass, dz: Tensor, terms: Terms, width: int) -> Gradient:
-    """The gradient of the loss with the learner's own terms; features are the first columns of the pass."""
-    whole = None
-    if terms.outputs is not None or terms.features is not None:
-        whole = torch.zeros_like(made.whole)
-        if terms.outputs is not None:
-            whole[..., width:] = terms.outputs
-        if terms.features is not None:
-            whole[..., :width] = terms.features
-    gradient = made.pull(dz) if whole is None else made.pull(dz, whole)
-    return gradient if terms.gradient is None else gradient + terms.gradient
+def _with_outputs(made: Pass, dz: Tensor, terms: Terms, width: int) -> Gradient:
+    """The gradient of the loss with the learner's own terms of this pass, whose first columns are features."""
+    if terms.outputs is None and terms.features is None:
+        return made.pull(dz)
+    whole = torch.zeros_like(made.whole)
+    if terms.outputs is not None:
+        whole[..., width:] = terms.outputs
+    if terms.features is not None:
+        whole[..., :width] = terms.features
+    return made.pull(dz, whole)
 
 
 def named_state(model: Replicas, learned: Mapping[str, Tensor]) -> dict[str, Tensor]:
