@@ -8,21 +8,28 @@ from gradcast.memories.reservoir import Reservoir
 from gradcast.replicas.heads import Heads
 from gradcast.training.step import Step
 from tests.helpers import batch, replicas
+from tests.learners.scene import descend
 from tests.replicas.test_replicas import own_module
 
 HEADS, LR, ALPHA, COUNT = Heads.even(3, 2, masked=True), 0.1, 0.7, 3
 
 
 def test_twenty_steps_of_two_tasks_equal_a_plain_spelling() -> None:
-    model, memory = replicas(1, heads=HEADS, norm="batch"), Reservoir(8, [0])
-    step = Step(model, Der(memory, COUNT, ALPHA), LR)
+    follows_plain_steps(HEADS, beta=0.0)
+
+
+def follows_plain_steps(heads: Heads, *, beta: float) -> None:
+    """Trains the learner and its formula side by side."""
+    model, memory = replicas(1, heads=heads, norm="batch"), Reservoir(8, [0])
+    step = Step(model, Der(memory, COUNT, ALPHA, beta), LR)
     module = own_module(model, 0).train()
     slots, draws = Reservoir(8, [0]), Reservoir(8, [0])  # the same random numbers, whose slots are kept by hand
-    stored: dict[int, tuple[Tensor, Tensor]] = {}
+    stored: dict[int, tuple[Tensor, ...]] = {}
     for number in range(20):
-        data = batch(model, task=number // 10, seed=number)
+        data, task = batch(model, seed=number), number // 10
+        data = Batch(data.x, heads.labels(data.y % len(heads.task_columns[task]), task), task)
         step(data)
-        _plain_step(module, data, stored, slots, draws)
+        _plain_step(module, data, stored, slots, draws, heads=heads, beta=beta)
         draws.seen = slots.seen
         weights = torch.cat([weight.detach().flatten() for weight in module.parameters()])
         torch.testing.assert_close(model.theta[0], weights, rtol=1e-9, atol=1e-12)
@@ -31,28 +38,39 @@ def test_twenty_steps_of_two_tasks_equal_a_plain_spelling() -> None:
 def _plain_step(
     module: torch.nn.Module,
     data: Batch,
-    stored: dict[int, tuple[Tensor, Tensor]],
+    stored: dict[int, tuple[Tensor, ...]],
     slots: Reservoir,
     draws: Reservoir,
+    *,
+    heads: Heads,
+    beta: float,
 ) -> None:
-    """``CE(batch) + alpha * mean ||f(x') - u'||^2``; then the batch is stored with the logits of this pass."""
-    held = min(draws.seen, draws.size)
-    chosen = draws.draws[0].choice(held, COUNT, replace=held < COUNT) if held else []
-    columns = slice(data.task * 3, data.task * 3 + 3)
+    """``CE(batch) + alpha * mean ||f(x') - u'||^2 + beta * CE(x'', y'')``; then the batch is stored with its logits."""
     outputs = module(data.x[0])
-    loss = cross_entropy(outputs[:, columns], data.y[0])
-    if len(chosen):
-        images, logits = (torch.stack([stored[int(place)][part] for place in chosen]) for part in (0, 1))
+    loss = cross_entropy(heads.columns(outputs, data.task), data.y[0])
+    if held := min(draws.seen, draws.size):
+        images, logits, *_ = _drawn(stored, draws, held)
         loss = loss + ALPHA * mse_loss(module(images), logits)
-    weights = list(module.parameters())
-    with torch.no_grad():
-        for weight, gradient in zip(weights, torch.autograd.grad(loss, weights), strict=True):
-            weight -= LR * gradient
+        if beta:
+            images, _, labels, tasks = _drawn(stored, draws, held)
+            rows = zip(module(images), labels, tasks.tolist(), strict=True)
+            seen = [
+                cross_entropy(heads.columns(row, task if heads.masked else data.task), label)
+                for row, label, task in rows
+            ]
+            loss = loss + beta * torch.stack(seen).mean()
+    descend(list(module.parameters()), loss, LR)
     places = slots._places(slots.slots[0], len(data.y[0]))
     slots.seen += len(data.y[0])
-    for image, logit, place in zip(data.x[0], outputs.detach(), places, strict=True):
+    for image, logit, label, place in zip(data.x[0], outputs.detach(), data.y[0], places, strict=True):
         if place < slots.size:
-            stored[int(place)] = (image, logit)
+            stored[int(place)] = (image, logit, label, torch.tensor(data.task))
+
+
+def _drawn(stored: dict[int, tuple[Tensor, ...]], draws: Reservoir, held: int) -> list[Tensor]:
+    """Images, logits, labels and tasks of as many random places."""
+    chosen = draws.draws[0].choice(held, COUNT, replace=held < COUNT)
+    return [torch.stack(part) for part in zip(*(stored[int(place)] for place in chosen), strict=True)]
 
 
 def test_images_that_come_again_are_not_stored_again() -> None:

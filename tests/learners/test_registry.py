@@ -24,6 +24,7 @@ from tests.training.scene import scheduled, shared
         ("a-gem", Agem),
         ("er", Er),
         ("der", Der),
+        ("der-plus-plus", Der),
         ("ewc", Ewc),
         ("mas", Mas),
         ("joint", Joint),

@@ -40,6 +40,7 @@ GOOD = [
 ]
 
 
+TINY = ["schedule.milestones=[4]", "schedule.warm_up=1", "schedule.test_every=1"]
 ONLINE = ["signal.name=none", "learner.name=ewc", "learner.form=online", "learner.memory=10"]
 
 
@@ -48,7 +49,7 @@ ONLINE = ["signal.name=none", "learner.name=ewc", "learner.form=online", "learne
     [
         ([], 4),
         (["stream.epochs=3"], 12),
-        (["schedule.name=steps", "schedule.steps=5", "schedule.milestones=[4]", "schedule.warm_up=1"], 5),
+        (["schedule.name=steps", "schedule.steps=5", *TINY], 5),
     ],
 )
 def test_an_interval_longer_than_the_first_task_is_refused(changes: list[str], steps: int) -> None:

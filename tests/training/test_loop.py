@@ -253,7 +253,9 @@ def test_modules_of_a_task_train_without_validation_too_and_every_replica_as_alo
         assert {"task-0", "task-1"} <= {key.partition(".")[0] for key in together.state()}
 
 
-@pytest.mark.parametrize("name", ["hat", "acl", "gem", "er", "a-gem", "der", "ewc", "ewc online", "mas", "joint"])
+@pytest.mark.parametrize(
+    "name", ["hat", "acl", "gem", "er", "a-gem", "der", "der-plus-plus", "ewc", "ewc online", "mas", "joint"]
+)
 @pytest.mark.parametrize("schedule", [None, STEPS])
 def test_a_run_that_is_cut_anywhere_goes_on_to_the_same_bits(name: str, schedule: dict[str, object] | None) -> None:
     own: dict[str, object] = {"memory": 10} if name in ("gem", "er", "a-gem", "der", "ewc") else {}

@@ -9,6 +9,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from gradcast.core import Batch, Labelled, Learner, Replay, Terms
+from gradcast.gradients.cross_entropy import cross_entropy
 from gradcast.learners.learner_entry import learner_entry
 from gradcast.learners.learner_table import ReservoirTable
 from gradcast.memories.reservoir import Reservoir
@@ -19,13 +20,18 @@ from gradcast.specs.table import Rate, Weight
 LOGITS = "logits"  # the field of the memory
 
 
-class DerSpec(ReservoirTable):
+class DarkTable(ReservoirTable):
+    """Learners that store logits."""
+
+    lr: Rate = 0.03
+    alpha: Weight = 0.3  # weight of the distance
+    omitted_defaults: ClassVar[tuple[str, ...]] = ("capacity",)
+
+
+class DerSpec(DarkTable):
     """Dark experience replay: the squared distance from stored logits joins the loss."""
 
     name: Literal["der"]
-    lr: Rate = 0.03
-    alpha: Weight = 0.3  # weight of the distance
-    omitted_defaults: ClassVar[tuple[str, ...]] = ("capacity", *ReservoirTable.omitted_defaults)
 
 
 @dataclass
@@ -33,19 +39,22 @@ class Der(Learner):
     """Adds ``alpha`` times the squared distance, a mean over replayed images and all columns of the output layer.
 
     A batch is stored with the logits of its own training pass, before the step. The replayed images have a pass of
-    their own.
+    their own. DER++ adds ``beta`` times the cross entropy of as many other replayed images, which have a third pass.
     """
 
     checkpointed: ClassVar[tuple[str, ...]] = ("memory",)
     memory: Reservoir
     count: int = 10
     alpha: float = 0.3
+    beta: float = 0.0  # 0: DER
     drawn: Replay | None = field(default=None, init=False)
+    labelled: Replay | None = field(default=None, init=False)  # replayed for their labels
     slots: dict[int, Int[Tensor, "r b"]] = field(default_factory=dict, init=False)  # of the batch, by its size
 
     def prepare(self, model: Replicas, batch: Batch) -> None:
         """Draw from the past, then give the batch's new images slots; their logits follow."""
         self.drawn = self.memory.draw(self.count)
+        self.labelled = self.memory.draw(self.count, turn=1) if self.beta else None
         slots, fresh = torch.full_like(batch.y, self.memory.size), batch.fresh  # the slot of what is not kept
         if fresh is not None:
             empty = batch.x.new_zeros(*fresh.y.shape, model.heads.outputs)
@@ -67,8 +76,12 @@ class Der(Learner):
         made = model.everything(self.drawn.x)
         away = made.z - self.drawn.fields[LOGITS]
         loss = away.square().mean((1, 2))
-        slope = 2 * self.alpha / away[0].numel() * away
-        return Terms(made.pull(slope), metrics={"distance": loss})
+        gradient = made.pull(2 * self.alpha / away[0].numel() * away)
+        if self.labelled is None:
+            return Terms(gradient, metrics={"distance": loss})
+        again = model.forward(self.labelled.x, labelled.batch.task, tasks=self.labelled.tasks)
+        replayed, dz = cross_entropy(again.z, self.labelled.y)
+        return Terms(gradient + again.pull(self.beta * dz), metrics={"distance": loss, "replay_loss": replayed})
 
 
 def _build(table: DerSpec, context: Context) -> Der:

@@ -2,7 +2,21 @@
 
 from typing import TYPE_CHECKING
 
-from gradcast.learners import agem, dcl, der, er, ewc, finetune, gem, hat, joint, mas, pnn, python_learner
+from gradcast.learners import (
+    agem,
+    dcl,
+    der,
+    der_plus_plus,
+    er,
+    ewc,
+    finetune,
+    gem,
+    hat,
+    joint,
+    mas,
+    pnn,
+    python_learner,
+)
 from gradcast.learners.acl import acl_table as acl
 from gradcast.learners.learner_table import LearnerTable
 from gradcast.specs.entry import Registry
@@ -16,6 +30,7 @@ LEARNERS = Registry(
         agem.ENTRY,
         er.ENTRY,
         der.ENTRY,
+        der_plus_plus.ENTRY,
         ewc.ENTRY,
         mas.ENTRY,
         joint.ENTRY,

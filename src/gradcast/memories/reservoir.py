@@ -65,9 +65,13 @@ class Reservoir:
         winners[count - 1 - last] = True
         return np.where(winners, places, self.size)
 
-    def draw(self, count: int) -> Replay | None:
-        """Random images, different ones where there are enough; None while there are none."""
+    def draw(self, count: int, turn: int = 0) -> Replay | None:
+        """Random images, different ones where there are enough; None while there are none.
+
+        A step that draws several times numbers its turns: what one turn drew, the next leaves alone.
+        """
         held = self.held
         if held == 0:
             return None
-        return self.places.take([generator.choice(held, count, replace=held < count) for generator in self.draws])
+        chosen = [generator.choice(held, count, replace=held < count) for generator in self.draws]
+        return self.places.take(chosen, turn)

@@ -22,7 +22,7 @@ class Slots:
     def __init__(self, size: int) -> None:
         self.size = size
         self.kept: dict[str, Tensor] = {}  # made when the first batch shows shape and device
-        self.drawn: dict[str, Tensor] = {}  # keep their place in memory while as many images are drawn
+        self.drawn: dict[int, dict[str, Tensor]] = {}  # by turn; keep their place while as many images are drawn
 
     def put(self, batch: Batch, places: Int[Tensor, "r b"], fields: Mapping[str, Tensor] | None = None) -> None:
         """Write the images of a batch into these slots; no slot but the one more may come twice."""
@@ -37,17 +37,18 @@ class Slots:
         for name, value in fields.items():
             self.kept[name][rows, places] = value.to(self.kept[name].dtype)
 
-    def take(self, places: Sequence[Int[np.ndarray, " m"]]) -> Replay:
-        """What lies in these slots, equally many a replica."""
+    def take(self, places: Sequence[Int[np.ndarray, " m"]], turn: int = 0) -> Replay:
+        """What lies in these slots, equally many a replica; what one turn of a step took, another leaves alone."""
         index = to_device(np.stack(places), self.kept["x"].device)
         rows = torch.arange(len(index), device=index.device).unsqueeze(1)
         taken: dict[str, Tensor] = {name: value[rows, index] for name, value in self.kept.items()}
-        if not self.drawn or self.drawn["y"].shape != taken["y"].shape:
-            self.drawn = taken
-        for name, place in self.drawn.items():
+        if turn not in self.drawn or self.drawn[turn]["y"].shape != taken["y"].shape:
+            self.drawn[turn] = taken
+        drawn = self.drawn[turn]
+        for name, place in drawn.items():
             place.copy_(taken[name])
-        further = {name: value for name, value in self.drawn.items() if name not in OWN}
-        return Replay(self.drawn["x"], self.drawn["y"], self.drawn["tasks"], further)
+        further = {name: value for name, value in drawn.items() if name not in OWN}
+        return Replay(drawn["x"], drawn["y"], drawn["tasks"], further)
 
     def first(self, count: int) -> dict[str, Tensor]:
         """All fields of the first slots."""
