@@ -93,6 +93,10 @@ class Learner(Protocol):
         """Before the labelled pass: compute the constraints at the weights of this moment."""
         return
 
+    def competing(self, model: Replicas, batch: Batch) -> Bool[Tensor, "r c"] | None:
+        """Logits that the loss of the batch is taken over; None: all that its heads show. Replayed images see all."""
+        return None
+
     def terms(self, model: Replicas, labelled: Labelled) -> Terms | None:
         """After the labelled pass: the learner's own terms of the loss."""
         return None

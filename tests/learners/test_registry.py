@@ -23,6 +23,7 @@ from tests.training.scene import scheduled, shared
         ("dcl", Gem),
         ("a-gem", Agem),
         ("er", Er),
+        ("er-ace", Er),
         ("der", Der),
         ("der-plus-plus", Der),
         ("ewc", Ewc),

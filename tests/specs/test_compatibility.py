@@ -116,6 +116,8 @@ CASES = [
          "all signals of a head start have the same pool", (*AHEAD, TWO_POOLS, "head_start.signal=rotation")),
     Case(16, ("head_start.steps=1", "head_start.batch=1", "head_start.signal=vicreg"), "set head_start.batch to 2 or",
          ("head_start.steps=1", "head_start.batch=2", "head_start.signal=vicreg")),
+    Case(17, ("learner.name=er-ace", "signal.name=meta-gradient", "signal.mix_up=1.0"), "set signal.mix_up=0.0",
+         ("learner.name=er-ace", "signal.name=meta-gradient")),
 ]  # fmt: skip
 
 

@@ -136,7 +136,7 @@ def test_what_a_loss_is_over_changes_what_is_learned() -> None:
 
 @needs_gpu
 @pytest.mark.parametrize("guard", [False, True])
-@pytest.mark.parametrize("learner", ["gem", "a-gem", "er", "der", "der-plus-plus", "ewc"])
+@pytest.mark.parametrize("learner", ["gem", "a-gem", "er", "der", "der-plus-plus", "er-ace", "ewc"])
 @pytest.mark.parametrize("name", [*sorted(SIGNALS.keys() - {"none", "python"}), *OPTIONS])
 def test_every_signal_trains_in_graphs_as_in_steps(name: str, learner: str, guard: bool) -> None:
     """Images and steps are such that rounding stays rounding: BatchNorm over a few numbers would make 1e-15 1e-2."""
@@ -239,7 +239,7 @@ class Traced:
 
 
 @pytest.mark.parametrize(
-    "learner", ["acl", "er", "a-gem", "der", "der-plus-plus", "ewc", ONLINE, "mas", "joint", "pnn", "hat"]
+    "learner", ["acl", "er", "a-gem", "der", "der-plus-plus", "ewc", ONLINE, "er-ace", "mas", "joint", "pnn", "hat"]
 )
 def test_a_step_of_many_epochs_is_always_the_same_operations_in_the_same_places(
     learner: str, monkeypatch: pytest.MonkeyPatch
@@ -265,7 +265,22 @@ def on_gpu() -> PreparedRun:
 @needs_gpu
 @pytest.mark.parametrize(
     "learner",
-    ["acl", "finetune", "er", "a-gem", "gem", "der", "der-plus-plus", "ewc", ONLINE, "mas", "joint", "pnn", "hat"],
+    [
+        "acl",
+        "finetune",
+        "er",
+        "a-gem",
+        "gem",
+        "der",
+        "der-plus-plus",
+        "ewc",
+        ONLINE,
+        "er-ace",
+        "mas",
+        "joint",
+        "pnn",
+        "hat",
+    ],
 )
 def test_many_epochs_train_in_graphs_as_in_steps(learner: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Six epochs: every kind of step is captured, the rate drops, and everybody starts anew in the fifth."""

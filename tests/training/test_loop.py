@@ -254,7 +254,7 @@ def test_modules_of_a_task_train_without_validation_too_and_every_replica_as_alo
 
 
 @pytest.mark.parametrize(
-    "name", ["hat", "acl", "gem", "er", "a-gem", "der", "der-plus-plus", "ewc", "ewc online", "mas", "joint"]
+    "name", ["hat", "acl", "gem", "er", "a-gem", "der", "der-plus-plus", "ewc", "ewc online", "er-ace", "mas", "joint"]
 )
 @pytest.mark.parametrize("schedule", [None, STEPS])
 def test_a_run_that_is_cut_anywhere_goes_on_to_the_same_bits(name: str, schedule: dict[str, object] | None) -> None:

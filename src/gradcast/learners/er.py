@@ -3,6 +3,10 @@
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
 from gradcast.core import Batch, Learner, Replay
 from gradcast.learners.learner_entry import learner_entry
 from gradcast.learners.learner_table import ReservoirTable
@@ -23,11 +27,15 @@ class ErSpec(ReservoirTable):
 
 @dataclass
 class Er(Learner):
-    """The loss is the mean over the batch and ``count`` replayed images; nothing is done to the gradient."""
+    """The loss is the mean over the batch and ``count`` replayed images; nothing is done to the gradient.
+
+    ER-ACE (``asymmetric``) takes the loss of the batch over the classes that it shows.
+    """
 
     checkpointed: ClassVar[tuple[str, ...]] = ("memory",)
     memory: Reservoir
     count: int = 10
+    asymmetric: bool = False
     drawn: Replay | None = field(default=None, init=False)
 
     def prepare(self, model: Replicas, batch: Batch) -> None:
@@ -39,6 +47,13 @@ class Er(Learner):
     def replay(self) -> Replay | None:
         """What was drawn."""
         return self.drawn
+
+    def competing(self, model: Replicas, batch: Batch) -> Bool[Tensor, "r c"] | None:
+        """The classes of the batch, in ER-ACE."""
+        if not self.asymmetric:
+            return None
+        none = torch.zeros(model.count, model.heads.width, dtype=torch.bool, device=batch.y.device)
+        return none.scatter(1, batch.y, True)
 
 
 def _build(table: ErSpec, context: Context) -> Er:

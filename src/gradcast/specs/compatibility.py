@@ -207,6 +207,15 @@ def _head_start(setting: Setting) -> str | None:
     return None
 
 
+def _own_classes(setting: Setting) -> str | None:
+    if not _learner_has(setting, "own-classes") or not any(getattr(own, "mix_up", 0) for own in setting.signals):
+        return None
+    return (
+        f"the loss of {setting.learner.name!r} is over the classes of a batch, and signal.mix_up mixes in images of "
+        "any class: set signal.mix_up=0.0, or choose another learner"
+    )
+
+
 def _frozen_stages(setting: Setting) -> str | None:
     model = setting.model
     if model.train == "all":
@@ -251,6 +260,9 @@ RULES = (
     Rule("`steps` and `plateau` say themselves how long a task trains", _epochs),
     Rule("`model.train` freezes stages that are the same for all seeds and see images as they are", _frozen_stages),
     Rule("a head start knows no tasks, and the networks of `acl`, `pnn` and `hat` have parts for each", _head_start),
+    Rule(
+        "the loss of `er-ace` is over the classes of a batch, which mixtures with other images have not", _own_classes
+    ),
 )
 
 

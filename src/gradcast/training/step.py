@@ -13,6 +13,7 @@ from gradcast.devices import to_device
 from gradcast.gradients.cross_entropy import cross_entropy, divergence
 from gradcast.gradients.gradient import Gradient
 from gradcast.gradients.sgd import LearningRate, Sgd
+from gradcast.replicas.heads import ABSENT
 from gradcast.replicas.passes.factors import Factors
 from gradcast.replicas.replicas import Pass, Replicas
 from gradcast.signals.policy import Policy
@@ -126,11 +127,15 @@ class Step:
             x, y = torch.cat([x, replay.x], dim=1), torch.cat([y, replay.y], dim=1)
         made = self.model.forward(x, batch.task, tasks=tasks, featured=self.learner.wants_features)
         size = batch.y.shape[1]
-        z = made.z[:, :size]
-        loss, dz = cross_entropy(z, batch.y) if mixed is None else divergence(z, mixed.label)
+        z, judged = made.z[:, :size], made.z
+        competing = self.learner.competing(self.model, batch)
+        if competing is not None:
+            own = z.masked_fill(~competing.unsqueeze(1), ABSENT)
+            judged = torch.cat([own, made.z[:, size:]], dim=1)
+        loss, dz = cross_entropy(judged[:, :size], batch.y) if mixed is None else divergence(z, mixed.label)
         whole = dz
         if replay is not None:
-            whole = cross_entropy(made.z, y)[1]
+            whole = cross_entropy(judged, y)[1]
             if mixed is not None:
                 whole[:, :size] = dz * (size / y.shape[1])
         width = self.model.featured.width if self.learner.wants_features else 0
@@ -138,10 +143,10 @@ class Step:
         if (
             preview is not None
         ):  # signals and learner see the labelled images themselves, where mixtures took their place
-            own, plain = preview.labelled_pass
+            seen, plain = preview.labelled_pass
             used = preview.unlabelled.used.view(-1, 1, 1)
-            z, dz = torch.where(used, own.z, z), torch.where(used, plain, dz)
-            outputs = torch.cat([torch.where(used, own.whole, outputs[:, :size]), outputs[:, size:]], dim=1)
+            z, dz = torch.where(used, seen.z, z), torch.where(used, plain, dz)
+            outputs = torch.cat([torch.where(used, seen.whole, outputs[:, :size]), outputs[:, size:]], dim=1)
         labelled = Labelled(batch, z, dz, self.lr, outputs, replay, features)
         terms = self.learner.terms(self.model, labelled)
         gradient = made.pull(whole) if terms is None else _with_outputs(made, whole, terms, width)
