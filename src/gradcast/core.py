@@ -89,6 +89,10 @@ class Learner(Protocol):
         """What joins the labelled batch of this step."""
         return None
 
+    def shown(self, model: Replicas, x: Float[Tensor, "r n *shape"]) -> Float[Tensor, "r n *shape"]:
+        """Images of batch and replay as the labelled pass sees them, e.g. augmented."""
+        return x
+
     def begin(self, model: Replicas, batch: Batch) -> None:
         """Before the labelled pass: compute the constraints at the weights of this moment."""
         return

@@ -7,17 +7,24 @@ import torch
 from safetensors.torch import load_file
 from torch.nn.functional import cross_entropy
 
+from gradcast.core import Batch
 from gradcast.data.cifar import find_cifar, read_cifar
 from gradcast.data.images import Images, Source
 from gradcast.learners.er import ENTRY, Er, ErSpec
 from gradcast.memories.reservoir import Reservoir
 from gradcast.networks.resnet import SlimResNet18
+from gradcast.randomness import derive
 from gradcast.replicas.heads import Heads, HeadsKind
+from gradcast.replicas.replicas import Replicas
 from gradcast.runs.run import run
 from gradcast.specs.text import load
+from gradcast.streams.augment import AUGMENTATIONS
+from gradcast.streams.reaugment import Reaugment
+from gradcast.streams.scale import Scale
 from gradcast.training.step import Step
 from gradcast.training.trainer import StepTrainer, Turn
 from tests.helpers import batch, replicas
+from tests.learners.scene import descend
 from tests.replicas.test_replicas import own_module
 
 
@@ -88,6 +95,45 @@ def test_repeated_rehearsal_updates_with_other_images_and_stores_each_once() -> 
         assert once.memory.seen == often.memory.seen == 4 * (number + 1)
     assert torch.equal(plain.theta, model.theta)
     assert ENTRY.describe(ErSpec(name="er", repeats=3)) == "ER, 3 updates a batch"
+
+
+def pictured(model: Replicas, seed: int) -> Batch:
+    """A batch of small colour images."""
+    found = batch(model, seed=seed)
+    return replace(found, x=found.x.unflatten(2, (3, 4, 4)))
+
+
+def test_batch_and_replay_are_augmented_in_every_update_and_stored_as_they_came() -> None:
+    model, show = replicas(1, sizes=(48, 5, 3)), Reaugment((AUGMENTATIONS["flip"],), Scale())
+    learner = Er(Reservoir(20, [0]), count=3, augment=show)
+    step, module = Step(model, learner, 0.1), own_module(model, 0)
+    for number in range(20):
+        data = pictured(model, number)
+        step(data)
+        drawn = learner.replay()
+        x, y = data.x[0], data.y[0]
+        if drawn is not None:
+            x, y = torch.cat([x, drawn.x[0]]), torch.cat([y, drawn.y[0]])
+        generator = torch.Generator().manual_seed(derive(0, "dropout", "labelled", number))
+        turned = torch.rand(len(y), dtype=torch.float64, generator=generator) < 0.5
+        seen = torch.stack([image.flip(-1) if own else image for image, own in zip(x, turned, strict=True)])
+        flat = descend(list(module.parameters()), cross_entropy(module(seen), y), 0.1)
+        torch.testing.assert_close(model.theta[0], flat, rtol=1e-9, atol=1e-12)
+    came = {image.numpy().tobytes() for number in range(20) for image in pictured(model, number).x[0]}
+    assert {image.numpy().tobytes() for image in learner.memory.filled["x"][0]} <= came
+
+
+def test_every_update_of_repeated_rehearsal_shows_other_images(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, show = replicas(1, sizes=(48, 5, 3)), Reaugment((AUGMENTATIONS["shift"], AUGMENTATIONS["flip"]), Scale())
+    learner, seen = Er(Reservoir(20, [0]), count=3, augment=show), list[torch.Tensor]()
+    plain = learner.shown
+    monkeypatch.setattr(learner, "shown", lambda model, x: (seen.append(plain(model, x)), seen[-1])[1])
+    trainer = StepTrainer(Step(model, learner, 0.1), repeats=4)
+    trainer.step(pictured(model, 0), tuple, Turn(0, 0, 0, 0, 0.1))
+    assert [x.shape[1] for x in seen] == [4, 7, 7, 7]
+    assert len({x[:, :4].numpy().tobytes() for x in seen}) == 4
+    assert learner.memory.seen == 4
+    assert ENTRY.describe(ErSpec(name="er", repeats=4, augment=["shift"])) == "ER, 4 updates a batch, augmented"
 
 
 def test_replicas_together_equal_replicas_alone() -> None:

@@ -4,6 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from gradcast.learners.learner_table import DescentTable, LearnerTable, ReservoirTable
+from gradcast.streams.scale import Scale
 
 
 class Mine(LearnerTable):
@@ -39,3 +40,15 @@ def test_a_reservoir_holds_so_many_a_task_or_so_many_in_all() -> None:
         ValidationError, match=r"learner\.memory is samples a task and learner\.capacity samples in all"
     ):
         Replaying(memory=40, capacity=500)
+
+
+def test_augmentation_of_replay_goes_without_saying_where_there_is_none() -> None:
+    assert "augment" not in Replaying().model_dump()
+    assert Replaying().reaugment(Scale()) is None
+    own = Replaying(augment=["crop", "flip"])
+    assert own.model_dump()["augment"] == ["crop", "flip"]
+    found = own.reaugment(Scale())
+    assert found is not None
+    assert [step.name for step in found.steps] == ["crop", "flip"]
+    with pytest.raises(ValidationError, match="augment"):
+        Replaying.model_validate({"augment": ["flop"]})

@@ -10,6 +10,7 @@ from gradcast.replicas.replicas import Replicas
 from gradcast.signals.contrastive import Contrastive, LabelledViews, contrast
 from gradcast.signals.head import Head
 from gradcast.streams.augment import AUGMENTATIONS
+from gradcast.streams.reaugment import Reaugment
 from gradcast.streams.scale import Scale
 from tests.helpers import CPU
 from tests.replicas.passes.reference import numbers
@@ -71,12 +72,15 @@ def pictures(*, masked: bool = True) -> tuple[Replicas, Labelled]:
 
 def test_labelled_and_replayed_images_come_in_two_views_with_their_classes() -> None:
     model, labelled = pictures()
-    views, classes = LabelledViews([], Scale()).views(model, labelled)
+    views, classes = LabelledViews(Reaugment((), Scale())).views(model, labelled)
     assert labelled.replay is not None
     shown = torch.cat([labelled.batch.x, labelled.replay.x], dim=1)
     torch.testing.assert_close(views, torch.cat([shown, shown], dim=1))
     assert classes.tolist() == [[3, 5, 2, 3, 5, 2], [4, 4, 0, 4, 4, 0]]  # classes of task 1 begin at 3
-    assert LabelledViews([], Scale()).views(*pictures(masked=False))[1].tolist() == [[0, 2, 2] * 2, [1, 1, 0] * 2]
+    assert LabelledViews(Reaugment((), Scale())).views(*pictures(masked=False))[1].tolist() == [
+        [0, 2, 2] * 2,
+        [1, 1, 0] * 2,
+    ]
 
 
 def test_views_of_labelled_images_differ_and_stay_between_black_and_white() -> None:
@@ -89,13 +93,15 @@ def test_views_of_labelled_images_differ_and_stay_between_black_and_white() -> N
         0.1,
         labelled.outputs,
     )
-    steps = [AUGMENTATIONS["resized-crop"], AUGMENTATIONS["flip"], AUGMENTATIONS["jitter"]]
-    views = scale.undone(LabelledViews(steps, scale).views(model, own)[0])
+    steps = (AUGMENTATIONS["resized-crop"], AUGMENTATIONS["flip"], AUGMENTATIONS["jitter"])
+    views = scale.undone(LabelledViews(Reaugment(steps, scale)).views(model, own)[0])
     assert views.amin() >= -1e-9
     assert views.amax() <= 1 + 1e-9
     assert not torch.allclose(views[:, :2], views[:, 2:])
     model.chance.begin(0)
-    assert torch.equal(scale.undone(LabelledViews(steps, scale).views(model, own)[0]), views)  # a step's own numbers
+    assert torch.equal(
+        scale.undone(LabelledViews(Reaugment(steps, scale)).views(model, own)[0]), views
+    )  # a step's own numbers
 
 
 def test_in_company_the_gradient_is_that_of_all_views_together() -> None:
@@ -104,10 +110,10 @@ def test_in_company_the_gradient_is_that_of_all_views_together() -> None:
     at = scene(views=2)
     pool = torch.rand(2, 6, 3, 4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     unlabelled = type(at.unlabelled)(pool, at.unlabelled.used, 2)
-    signal = Contrastive(head, temperature=0.5, weight=2.0, labelled_views=LabelledViews([], Scale()))
+    signal = Contrastive(head, temperature=0.5, weight=2.0, labelled_views=LabelledViews(Reaugment((), Scale())))
     signal.learn(model, labelled)
     _, metrics = signal.gradient(model, unlabelled, 1)
-    views, classes = LabelledViews([], Scale()).views(model, labelled)
+    views, classes = LabelledViews(Reaugment((), Scale())).views(model, labelled)
     who = torch.cat([torch.tensor([[-1, -2, -3] * 2] * 2), classes], dim=1)
     flat = torch.cat([pool, views], dim=1).flatten(2)
     torch.testing.assert_close(metrics["signal_loss"], contrast(head(flat), who, 0.5).detach())

@@ -1,3 +1,5 @@
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 from torch import Tensor, nn
@@ -38,6 +40,16 @@ GOOD = [
     ["signal.name=rotation"],
     ["signal.name=contrastive"],
 ]
+
+
+@pytest.mark.parametrize(("steps", "fits"), [("rotate", False), ("shift", True)])
+def test_a_learner_turns_square_images_alone(steps: str, fits: bool) -> None:
+    found = setting("signal.name=none", "learner.name=er", f"learner.augment=['{steps}']")
+    with (
+        nullcontext() if fits else pytest.raises(GradcastError, match="'rotate' needs square images; remove it from l")
+    ):
+        check(found, stream(found, (8, 6)))
+    check(found, stream(found))
 
 
 TINY = ["schedule.milestones=[4]", "schedule.warm_up=1", "schedule.test_every=1"]

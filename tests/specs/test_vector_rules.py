@@ -102,6 +102,7 @@ def test_tasks_of_vectors_resume_to_the_same_bytes(tmp_path: Path) -> None:
     [
         (["stream.scenario=rotated"], "feature vectors cannot be turned; set stream.scenario to split or permuted"),
         (["stream.augment=['flip']"], "stream.augment = ['flip'] changes images, and these are feature vectors"),
+        (["learner.name=er", "learner.augment=['flip']"], "learner.augment = ['flip'] changes images, and these are"),
         (["stream.size=8"], "feature vectors, which have no size and no colour; leave stream.size"),
         (["stream.colour=grey"], "feature vectors, which have no size and no colour"),
         (["stream.normalise=imagenet"], "stream.normalise = 'imagenet' is for colour images, and these are feature"),

@@ -40,7 +40,8 @@ from gradcast.training.step import Step
 from tests.helpers import OPTIONS, needs_gpu, replicas, signal_and_pool
 from tests.training.scene import SHELF, scheduled, task_data, weights_of
 
-ONLINE = "ewc,learner.form=online,learner.interval=3"
+AUGMENTED = "der-plus-plus;learner.augment=['shift', 'flip']"
+ONLINE = "ewc;learner.form=online;learner.interval=3"
 
 
 def test_a_cpu_takes_the_step_as_it_is() -> None:
@@ -239,7 +240,8 @@ class Traced:
 
 
 @pytest.mark.parametrize(
-    "learner", ["acl", "er", "a-gem", "der", "der-plus-plus", "ewc", ONLINE, "er-ace", "mas", "joint", "pnn", "hat"]
+    "learner",
+    ["acl", "er", "a-gem", "der", "der-plus-plus", "ewc", ONLINE, AUGMENTED, "er-ace", "mas", "joint", "pnn", "hat"],
 )
 def test_a_step_of_many_epochs_is_always_the_same_operations_in_the_same_places(
     learner: str, monkeypatch: pytest.MonkeyPatch
@@ -250,7 +252,7 @@ def test_a_step_of_many_epochs_is_always_the_same_operations_in_the_same_places(
         monkeypatch.setattr(f"{module}.fastest", lambda step: (made.append(Traced(step)), made[-1])[1])
     changes = ["schedule.epochs=6", "schedule.patience=1", "schedule.above_chance=1.0", "stream.batch=80"]
     loop = PreparedRun(Place(torch.device("cpu"), torch.float64), SHELF).loop(
-        scheduled(*learner.split(","), *changes, "policy.batch=80", "signal.alpha=0.01"), [0]
+        scheduled(*learner.split(";"), *changes, "policy.batch=80", "signal.alpha=0.01"), [0]
     )
     loop.run([])
     assert len(made) == (2 if learner == "acl" else 1)
@@ -275,6 +277,7 @@ def on_gpu() -> PreparedRun:
         "der-plus-plus",
         "ewc",
         ONLINE,
+        AUGMENTED,
         "er-ace",
         "mas",
         "joint",
@@ -285,7 +288,7 @@ def on_gpu() -> PreparedRun:
 def test_many_epochs_train_in_graphs_as_in_steps(learner: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Six epochs: every kind of step is captured, the rate drops, and everybody starts anew in the fifth."""
     changes = ["schedule.epochs=6", "schedule.patience=1", "schedule.above_chance=1.0", "stream.batch=80"]
-    own = scheduled(*learner.split(","), *changes, "policy.batch=80", "signal.alpha=0.01")
+    own = scheduled(*learner.split(";"), *changes, "policy.batch=80", "signal.alpha=0.01")
 
     def trained() -> Tensor:
         loop = on_gpu().loop(own, [0, 1])

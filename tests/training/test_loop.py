@@ -208,6 +208,12 @@ def setting(
     )
 
 
+OWN_FORMS: dict[str, dict[str, object]] = {
+    "online": {"form": "online", "interval": 2},
+    "augmented": {"repeats": 2, "augment": ["shift", "flip"]},
+}
+
+
 @pytest.mark.parametrize("name", ["gem", "er", "a-gem", "der"])
 @pytest.mark.parametrize("labels", ["all", 20])
 def test_memories_store_every_image_once_however_often_a_task_is_passed_through(name: str, labels: int | str) -> None:
@@ -254,13 +260,29 @@ def test_modules_of_a_task_train_without_validation_too_and_every_replica_as_alo
 
 
 @pytest.mark.parametrize(
-    "name", ["hat", "acl", "gem", "er", "a-gem", "der", "der-plus-plus", "ewc", "ewc online", "er-ace", "mas", "joint"]
+    "name",
+    [
+        "hat",
+        "acl",
+        "gem",
+        "er",
+        "a-gem",
+        "der",
+        "der-plus-plus",
+        "ewc",
+        "ewc online",
+        "er augmented",
+        "er-ace",
+        "mas",
+        "joint",
+    ],
 )
 @pytest.mark.parametrize("schedule", [None, STEPS])
 def test_a_run_that_is_cut_anywhere_goes_on_to_the_same_bits(name: str, schedule: dict[str, object] | None) -> None:
     own: dict[str, object] = {"memory": 10} if name in ("gem", "er", "a-gem", "der", "ewc") else {}
     name, *form = name.split()
-    made = setting(name, schedule=schedule, **({"form": "online", "interval": 2} if form else own))
+    own = OWN_FORMS[form[0]] if form else own
+    made = setting(name, schedule=schedule, **own)
     for cut in (5, 9):
         whole, again, diary, rest = cut_and_gone_on(lambda: shared().loop(made, [3, 4]), cut)
         assert torch.equal(again.trainer.model.theta, whole.trainer.model.theta)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from gradcast.core import Batch, Labelled, Learner, Replay, Terms
@@ -16,6 +16,7 @@ from gradcast.memories.reservoir import Reservoir
 from gradcast.replicas.replicas import Replicas
 from gradcast.specs.context import Context
 from gradcast.specs.table import Rate, Weight
+from gradcast.streams.reaugment import Reaugment
 
 LOGITS = "logits"  # the field of the memory
 
@@ -47,6 +48,7 @@ class Der(Learner):
     count: int = 10
     alpha: float = 0.3
     beta: float = 0.0  # 0: DER
+    augment: Reaugment | None = None
     drawn: Replay | None = field(default=None, init=False)
     labelled: Replay | None = field(default=None, init=False)  # replayed for their labels
     slots: dict[int, Int[Tensor, "r b"]] = field(default_factory=dict, init=False)  # of the batch, by its size
@@ -66,6 +68,10 @@ class Der(Learner):
         """Whether there is anything to replay."""
         return self.drawn is None
 
+    def shown(self, model: Replicas, x: Float[Tensor, "r n *shape"]) -> Float[Tensor, "r n *shape"]:
+        """Augmented anew in every update; the memory has the images as they came."""
+        return x if self.augment is None else self.augment(x, model.chance.labelled)
+
     def terms(self, model: Replicas, labelled: Labelled) -> Terms | None:
         """Store the batch's logits, and hold the replayed images to theirs."""
         size = labelled.batch.y.shape[1]
@@ -73,25 +79,26 @@ class Der(Learner):
         self.memory.update(self.slots[size], {LOGITS: finite})
         if self.drawn is None:
             return None
-        made = model.everything(self.drawn.x)
+        made = model.everything(self.shown(model, self.drawn.x))
         away = made.z - self.drawn.fields[LOGITS]
         loss = away.square().mean((1, 2))
         gradient = made.pull(2 * self.alpha / away[0].numel() * away)
         if self.labelled is None:
             return Terms(gradient, metrics={"distance": loss})
-        again = model.forward(self.labelled.x, labelled.batch.task, tasks=self.labelled.tasks)
+        again = model.forward(self.shown(model, self.labelled.x), labelled.batch.task, tasks=self.labelled.tasks)
         replayed, dz = cross_entropy(again.z, self.labelled.y)
         return Terms(gradient + again.pull(self.beta * dz), metrics={"distance": loss, "replay_loss": replayed})
 
 
 def _build(table: DerSpec, context: Context) -> Der:
-    return Der(Reservoir(table.places(context.tasks), context.seeds), table.replay, table.alpha)
+    memory = Reservoir(table.places(context.tasks), context.seeds)
+    return Der(memory, table.replay, table.alpha, augment=table.reaugment(context.scale))
 
 
 ENTRY = learner_entry(
     DerSpec,
     _build,
-    "DER",
+    lambda table: "DER" + table.manner,
     "one pass of the replayed images in each step; memory images a task with their logits",
     recalled=lambda table, past, batch: (table.replay, 0),
 )

@@ -19,13 +19,13 @@ class DerPlusPlusSpec(DarkTable):
 
 def _build(table: DerPlusPlusSpec, context: Context) -> Der:
     memory = Reservoir(table.places(context.tasks), context.seeds)
-    return Der(memory, table.replay, table.alpha, table.beta)
+    return Der(memory, table.replay, table.alpha, table.beta, augment=table.reaugment(context.scale))
 
 
 ENTRY = learner_entry(
     DerPlusPlusSpec,
     _build,
-    "DER++",
+    lambda table: "DER++" + table.manner,
     "two passes of replayed images in each step; memory images a task with their logits",
     recalled=lambda table, past, batch: (2 * table.replay, 0),
 )

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 import torch
-from jaxtyping import Bool
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from gradcast.core import Batch, Learner, Replay
@@ -14,6 +14,7 @@ from gradcast.memories.reservoir import Reservoir
 from gradcast.replicas.replicas import Replicas
 from gradcast.specs.context import Context
 from gradcast.specs.table import Positive, Rate
+from gradcast.streams.reaugment import Reaugment
 
 
 class ErSpec(ReservoirTable):
@@ -36,6 +37,7 @@ class Er(Learner):
     memory: Reservoir
     count: int = 10
     asymmetric: bool = False
+    augment: Reaugment | None = None
     drawn: Replay | None = field(default=None, init=False)
 
     def prepare(self, model: Replicas, batch: Batch) -> None:
@@ -48,6 +50,10 @@ class Er(Learner):
         """What was drawn."""
         return self.drawn
 
+    def shown(self, model: Replicas, x: Float[Tensor, "r n *shape"]) -> Float[Tensor, "r n *shape"]:
+        """Augmented anew in every update; the memory has the images as they came."""
+        return x if self.augment is None else self.augment(x, model.chance.labelled)
+
     def competing(self, model: Replicas, batch: Batch) -> Bool[Tensor, "r c"] | None:
         """The classes of the batch, in ER-ACE."""
         if not self.asymmetric:
@@ -57,13 +63,14 @@ class Er(Learner):
 
 
 def _build(table: ErSpec, context: Context) -> Er:
-    return Er(Reservoir(table.places(context.tasks), context.seeds), table.replay)
+    memory = Reservoir(table.places(context.tasks), context.seeds)
+    return Er(memory, table.replay, augment=table.reaugment(context.scale))
 
 
 ENTRY = learner_entry(
     ErSpec,
     _build,
-    lambda table: "ER" if table.repeats == 1 else f"ER, {table.repeats} updates a batch",
+    lambda table: ("ER" if table.repeats == 1 else f"ER, {table.repeats} updates a batch") + table.manner,
     "replayed images join the labelled pass; memory images a task",
     recalled=lambda table, past, batch: (table.replay, 0),
 )

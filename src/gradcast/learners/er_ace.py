@@ -19,13 +19,14 @@ class ErAceSpec(ReservoirTable):
 
 
 def _build(table: ErAceSpec, context: Context) -> Er:
-    return Er(Reservoir(table.places(context.tasks), context.seeds), table.replay, asymmetric=True)
+    memory = Reservoir(table.places(context.tasks), context.seeds)
+    return Er(memory, table.replay, asymmetric=True, augment=table.reaugment(context.scale))
 
 
 ENTRY = learner_entry(
     ErAceSpec,
     _build,
-    "ER-ACE",
+    lambda table: "ER-ACE" + table.manner,
     "replayed images join the labelled pass; memory images a task",
     "own-classes",
     recalled=lambda table, past, batch: (table.replay, 0),

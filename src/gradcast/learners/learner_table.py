@@ -2,9 +2,12 @@
 
 from typing import ClassVar
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from gradcast.specs.table import Momentum, Natural, Positive, Rate, Table, Weight
+from gradcast.streams.named_augmentations import AnyAugmentation, named
+from gradcast.streams.reaugment import Reaugment
+from gradcast.streams.scale import Scale
 
 
 class LearnerTable(Table):
@@ -43,6 +46,9 @@ class ReservoirTable(DescentTable):
     memory: Positive = 256  # samples kept a task, on average: the reservoir holds this times the number of tasks
     replay: Positive = 10  # samples replayed a step
     capacity: Natural = 0  # samples kept in all; 0: as ``memory`` says
+    # of batch and replayed images, anew in every update; memories store them as they come
+    augment: list[AnyAugmentation] = Field(default=[])
+    omitted_defaults: ClassVar[tuple[str, ...]] = ("augment",)
 
     @model_validator(mode="after")
     def _one_size(self) -> "ReservoirTable":
@@ -52,6 +58,15 @@ class ReservoirTable(DescentTable):
                 "other out"
             )
         return self
+
+    def reaugment(self, scale: Scale) -> Reaugment | None:
+        """What happens to images before each update, if anything."""
+        return Reaugment(named(self.augment), scale) if self.augment else None
+
+    @property
+    def manner(self) -> str:
+        """What to add to the name of a row."""
+        return ", augmented" if self.augment else ""
 
     def places(self, tasks: int) -> int:
         """Samples that the reservoir holds in a stream of so many tasks."""

@@ -172,7 +172,13 @@ class PreparedRun:
         for number, pool in enumerate(self.pools(setting)):
             found["pool" if number == 0 else f"pool {number}"] = pool.content
         ahead = setting.head_start.signal if setting.head_start.steps else []
-        shown = [setting.stream, *(setting.pool if self.pools(setting) else ()), *setting.signals, *ahead]
+        shown = [
+            setting.stream,
+            setting.learner,
+            *(setting.pool if self.pools(setting) else ()),
+            *setting.signals,
+            *ahead,
+        ]
         found |= own_code([name for table in shown for name in getattr(table, "augment", ())])
         for registry, tables in ((LEARNERS, [setting.learner]), (SIGNALS, [*setting.signals, *ahead])):
             for number, table in enumerate(tables):

@@ -1,6 +1,5 @@
 """The signal *contrastive*: two views of an image shall look alike to the features, views of others shall not."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -17,10 +16,9 @@ from gradcast.signals.signal_entry import signal_entry
 from gradcast.signals.signal_table import SignalTable
 from gradcast.specs.context import Context
 from gradcast.specs.table import Positive, Rate, Weight
-from gradcast.streams.augment import Augmentation, changed
 from gradcast.streams.draws import Views
 from gradcast.streams.named_augmentations import AnyAugmentation, named
-from gradcast.streams.scale import Scale
+from gradcast.streams.reaugment import Reaugment
 
 
 class ContrastiveSpec(SignalTable):
@@ -39,8 +37,7 @@ class ContrastiveSpec(SignalTable):
 class LabelledViews:
     """How labelled images are shown beside unlabelled ones: by the same augmentations, as the network sees images."""
 
-    steps: Sequence[Augmentation]
-    scale: Scale
+    show: Reaugment
 
     def views(self, model: Replicas, labelled: Labelled) -> tuple[Float[Tensor, "r n *shape"], Int[Tensor, "r n"]]:
         """Two views of the batch and of what was replayed, and their classes; numbers are drawn on the device."""
@@ -49,12 +46,8 @@ class LabelledViews:
         if replay is not None:
             x = torch.cat([x, replay.x], dim=1)
             classes = torch.cat([classes, model.heads.classes(replay.y, replay.tasks)], dim=1)
-        twice = self.scale.undone(torch.cat([x, x], dim=1))
-
-        def draw(count: int, numbers: int) -> Tensor:
-            return model.chance.unlabelled.uniform(count, numbers, twice)
-
-        return self.scale(changed(twice, self.steps, draw), twice.dtype), torch.cat([classes, classes], dim=1)
+        views = self.show(torch.cat([x, x], dim=1), model.chance.unlabelled)
+        return views, torch.cat([classes, classes], dim=1)
 
 
 class Contrastive(Signal):
@@ -115,7 +108,7 @@ def contrast(projected: Float[Tensor, "r n d"], who: Int[Tensor, "r n"], tempera
 
 def _build(table: ContrastiveSpec, context: Context) -> Contrastive:
     head = context.head("projection", table.head)
-    shown = LabelledViews(_views(table).steps, context.scale) if table.labelled else None
+    shown = LabelledViews(Reaugment(_views(table).steps, context.scale)) if table.labelled else None
     return Contrastive(head, temperature=table.temperature, weight=table.weight, labelled_views=shown)
 
 

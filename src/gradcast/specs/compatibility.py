@@ -216,6 +216,15 @@ def _own_classes(setting: Setting) -> str | None:
     )
 
 
+def _augmented_once(setting: Setting) -> str | None:
+    if not setting.stream.augment or not getattr(setting.learner, "augment", []):
+        return None
+    return (
+        "stream.augment and learner.augment would change an image twice: leave stream.augment out, so that memories "
+        "store images as they are, or learner.augment"
+    )
+
+
 def _frozen_stages(setting: Setting) -> str | None:
     model = setting.model
     if model.train == "all":
@@ -226,6 +235,11 @@ def _frozen_stages(setting: Setting) -> str | None:
         return (
             "model.train freezes weights that all seeds share, and each seed has a head start of its own: set "
             "head_start.shared=true"
+        )
+    if getattr(setting.learner, "augment", []):
+        return (
+            "learner.augment changes images after they have passed the frozen stages of model.train: leave one of them "
+            "out"
         )
     if any(getattr(signal, "labelled", False) is True for signal in setting.signals):
         return (
@@ -263,6 +277,7 @@ RULES = (
     Rule(
         "the loss of `er-ace` is over the classes of a batch, which mixtures with other images have not", _own_classes
     ),
+    Rule("an image is augmented by the stream or by the learner, not by both", _augmented_once),
 )
 
 

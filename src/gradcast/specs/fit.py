@@ -19,7 +19,7 @@ from gradcast.signals.registry import SIGNALS
 from gradcast.specs import build
 from gradcast.specs.compatibility import contradiction
 from gradcast.specs.spec import Setting
-from gradcast.specs.vector_rules import check_signals
+from gradcast.specs.vector_rules import check_learner, check_signals
 from gradcast.streams.named_augmentations import named
 from gradcast.streams.stream import Stream
 from gradcast.training.schedule_tables import PlateauSpec, StepsSpec
@@ -34,12 +34,14 @@ def check(setting: Setting, stream: Stream, seeds: Sequence[int] = (0,)) -> None
         stream.labelled(task, seed)  # too few images of a class show here
     _check_heads(setting, stream)
     if is_vector(stream.shape):
+        check_learner(setting)
         check_signals(setting)
     made = build.network(setting, stream)
     if any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in made.modules()):
         _check_batches(setting, stream)
     _check_memory(setting, stream)
     _check_interval(setting, stream)
+    _check_augment(setting, stream)
     for signal in [*setting.signals, *(setting.head_start.signal if setting.head_start.steps else ())]:
         traits = SIGNALS[signal.name].traits
         turning = "square" in traits or "rotate" in getattr(signal, "augment", ())
@@ -94,6 +96,14 @@ def _check_memory(setting: Setting, stream: Stream) -> None:
             f"learner.memory = {learner.memory} leaves classes without an image, a task has {width}; "
             f"set it to {width} or more{none}"
         )
+
+
+def _check_augment(setting: Setting, stream: Stream) -> None:
+    """A learner's augmentations can take images of this shape."""
+    steps: list[str] = getattr(setting.learner, "augment", [])
+    if "rotate" in steps and stream.shape[1] != stream.shape[2]:
+        raise GradcastError("'rotate' needs square images; remove it from learner.augment or set stream.size")
+    named(steps, stream.shape)  # one's own are tried
 
 
 def _check_interval(setting: Setting, stream: Stream) -> None:

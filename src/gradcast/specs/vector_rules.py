@@ -31,6 +31,12 @@ def check_pool(spec: PoolSpec) -> None:
             raise GradcastError(f"pool.{key} is for images, and the stream has feature vectors; leave it out")
 
 
+def check_learner(setting: Setting) -> None:
+    """A learner of feature vectors."""
+    if steps := getattr(setting.learner, "augment", []):
+        raise GradcastError(f"learner.augment = {steps} changes images, and these are feature vectors; leave it out")
+
+
 def check_signals(setting: Setting) -> None:
     """Signals that learn from feature vectors."""
     for signal in [*setting.signals, *(setting.head_start.signal if setting.head_start.steps else ())]:

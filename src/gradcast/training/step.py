@@ -125,6 +125,7 @@ class Step:
         if replay is not None:
             tasks = torch.cat([batch.each_task, replay.tasks], dim=1)
             x, y = torch.cat([x, replay.x], dim=1), torch.cat([y, replay.y], dim=1)
+        x = self.learner.shown(self.model, x)
         made = self.model.forward(x, batch.task, tasks=tasks, featured=self.learner.wants_features)
         size = batch.y.shape[1]
         z, judged = made.z[:, :size], made.z
