@@ -8,6 +8,7 @@ from gradcast.learners.finetune import Finetune
 from gradcast.learners.gem import Gem
 from gradcast.learners.hat import Hat
 from gradcast.learners.joint import Joint
+from gradcast.learners.lwf import Lwf
 from gradcast.learners.mas import Mas
 from gradcast.learners.registry import LEARNERS
 from gradcast.specs.text import load
@@ -28,6 +29,7 @@ from tests.training.scene import scheduled, shared
         ("der-plus-plus", Der),
         ("ewc", Ewc),
         ("mas", Mas),
+        ("lwf", Lwf),
         ("joint", Joint),
         ("hat", Hat),
     ],

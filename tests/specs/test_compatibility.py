@@ -118,6 +118,8 @@ CASES = [
          ("head_start.steps=1", "head_start.batch=2", "head_start.signal=vicreg")),
     Case(17, ("learner.name=er-ace", "signal.name=meta-gradient", "signal.mix_up=1.0"), "set signal.mix_up=0.0",
          ("learner.name=er-ace", "signal.name=meta-gradient")),
+    Case(17, ("learner.name=lwf", "signal.name=meta-gradient", "signal.mix_up=1.0"), "the loss of 'lwf' needs",
+         ("learner.name=lwf", "signal.name=meta-gradient")),
     Case(18, ("learner.name=er", 'learner.augment=["shift"]', 'stream.augment=["shift"]'),
          "would change an image twice: leave stream.augment out", ("learner.name=er", 'learner.augment=["shift"]')),
     Case(15, ("model.train=head", "learner.name=er", 'learner.augment=["shift"]'), "learner.augment changes images",

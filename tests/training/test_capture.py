@@ -241,7 +241,22 @@ class Traced:
 
 @pytest.mark.parametrize(
     "learner",
-    ["acl", "er", "a-gem", "der", "der-plus-plus", "ewc", ONLINE, AUGMENTED, "er-ace", "mas", "joint", "pnn", "hat"],
+    [
+        "acl",
+        "er",
+        "a-gem",
+        "der",
+        "der-plus-plus",
+        "ewc",
+        ONLINE,
+        AUGMENTED,
+        "er-ace",
+        "lwf",
+        "mas",
+        "joint",
+        "pnn",
+        "hat",
+    ],
 )
 def test_a_step_of_many_epochs_is_always_the_same_operations_in_the_same_places(
     learner: str, monkeypatch: pytest.MonkeyPatch
@@ -279,6 +294,7 @@ def on_gpu() -> PreparedRun:
         ONLINE,
         AUGMENTED,
         "er-ace",
+        "lwf",
         "mas",
         "joint",
         "pnn",

@@ -273,6 +273,7 @@ def test_modules_of_a_task_train_without_validation_too_and_every_replica_as_alo
         "ewc online",
         "er augmented",
         "er-ace",
+        "lwf",
         "mas",
         "joint",
     ],

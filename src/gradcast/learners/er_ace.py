@@ -28,6 +28,6 @@ ENTRY = learner_entry(
     _build,
     lambda table: "ER-ACE" + table.manner,
     "replayed images join the labelled pass; memory images a task",
-    "own-classes",
+    "unmixed",
     recalled=lambda table, past, batch: (table.replay, 0),
 )

@@ -207,12 +207,12 @@ def _head_start(setting: Setting) -> str | None:
     return None
 
 
-def _own_classes(setting: Setting) -> str | None:
-    if not _learner_has(setting, "own-classes") or not any(getattr(own, "mix_up", 0) for own in setting.signals):
+def _unmixed(setting: Setting) -> str | None:
+    if not _learner_has(setting, "unmixed") or not any(getattr(own, "mix_up", 0) for own in setting.signals):
         return None
     return (
-        f"the loss of {setting.learner.name!r} is over the classes of a batch, and signal.mix_up mixes in images of "
-        "any class: set signal.mix_up=0.0, or choose another learner"
+        f"the loss of {setting.learner.name!r} needs the images of a batch as they are, and signal.mix_up puts "
+        "mixtures in their place: set signal.mix_up=0.0, or choose another learner"
     )
 
 
@@ -274,9 +274,7 @@ RULES = (
     Rule("`steps` and `plateau` say themselves how long a task trains", _epochs),
     Rule("`model.train` freezes stages that are the same for all seeds and see images as they are", _frozen_stages),
     Rule("a head start knows no tasks, and the networks of `acl`, `pnn` and `hat` have parts for each", _head_start),
-    Rule(
-        "the loss of `er-ace` is over the classes of a batch, which mixtures with other images have not", _own_classes
-    ),
+    Rule("the loss of `er-ace` and `lwf` needs the images of a batch, not mixtures in their place", _unmixed),
     Rule("an image is augmented by the stream or by the learner, not by both", _augmented_once),
 )
 
