@@ -108,6 +108,8 @@ CASES = [
          ("model.train=head", *AHEAD, "head_start.shared=true")),
     Case(15, ("model.train=head", "signal.name=contrastive", "signal.labelled=true"), "after they have passed",
          ("signal.name=contrastive", "signal.labelled=true")),
+    Case(15, ("model.train=head", "learner.name=er", 'learner.augment=["flip"]'), "learner.augment augments labelled",
+         ("learner.name=er", 'learner.augment=["flip"]')),
     Case(16, (*SPLIT, *ALEXNET, "learner.name=acl", *AHEAD, *EQUAL), "have parts for each task, which a head start",
          (*SPLIT, *ALEXNET, "learner.name=er", *AHEAD)),
     Case(16, (*AHEAD, "head_start.pool=grey"), "head_start.pool = 'grey' is none of the row's pools (patches)",

@@ -241,10 +241,12 @@ def _frozen_stages(setting: Setting) -> str | None:
             "learner.augment changes images after they have passed the frozen stages of model.train: leave one of them "
             "out"
         )
-    if any(getattr(signal, "labelled", False) is True for signal in setting.signals):
+    labelled = any(getattr(signal, "labelled", False) is True for signal in setting.signals)
+    late = ["signal.labelled"] * labelled + ["learner.augment"] * bool(getattr(setting.learner, "augment", ()))
+    if late:
         return (
-            "signal.labelled augments labelled images after they have passed the frozen stages of model.train: leave "
-            "one of them out"
+            f"{late[0]} augments labelled images after they have passed the frozen stages of model.train: leave one of "
+            "them out"
         )
     return None
 
