@@ -118,8 +118,16 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
 PLAIN = sorted(name for name in LEARNERS.own - {"python"} if "own-network" not in LEARNERS[name].traits)
 
 
-@pytest.mark.parametrize("signal_name", sorted(SIGNALS.own - {"python"}))
-@pytest.mark.parametrize("learner", PLAIN)
+# Learners and signals keep apart what they know: each learner with two signals, each signal with two learners.
+PAIRS = [
+    (learner, signal)
+    for learner in PLAIN
+    for signal in sorted(SIGNALS.own - {"python"})
+    if learner in ("gem", "er") or signal in ("predicted", "contrastive")
+]
+
+
+@pytest.mark.parametrize(("learner", "signal_name"), PAIRS)
 def test_a_run_that_was_cut_off_ends_at_the_same_bytes(scene: Scene, learner: str, signal_name: str) -> None:
     spec = tiny(f"learner.name={learner}", *signal_and_pool(signal_name))
     whole = scene.train(spec, "whole")
