@@ -1,5 +1,6 @@
 """Online elastic weight consolidation: one importance, from the gradients of training itself, and one anchor."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -24,14 +25,14 @@ class OnlineEwc(Learner):
     takes it scaled to [0, 1], over the whole network, as it is at the end of a task.
     """
 
-    checkpointed: ClassVar[tuple[str, ...]] = ("anchor", "fisher", "squares", "going", "steps")
+    checkpointed: ClassVar[tuple[str, ...]] = ("anchor", "fisher", "squares", "steps")
     interval: int = 50
     strength: float = 10.0
     anchor: Anchor = field(init=False)
     fisher: Float[Tensor, "r p"] | None = field(default=None, init=False)  # F
     squares: Float[Tensor, "r p"] | None = field(default=None, init=False)  # S
-    going: Bool[Tensor, "r 1"] | None = field(default=None, init=False)  # replicas that trained in the last step
     steps: int = field(default=0, init=False)  # of the task
+    going: Bool[Tensor, "r 1"] | None = field(default=None, init=False)  # replicas that train in this step; None: all
 
     def __post_init__(self) -> None:
         self.anchor = Anchor(self.strength)
@@ -43,28 +44,35 @@ class OnlineEwc(Learner):
             self.squares.zero_()
 
     def prepare(self, model: Replicas, batch: Batch) -> None:
-        """Renew the importance at the end of an interval; that of replicas at rest stays."""
-        if self.fisher is None or self.squares is None or self.going is None:
+        """Count the step."""
+        if self.fisher is None or self.squares is None:
             self.fisher, self.squares = torch.zeros_like(model.theta), torch.zeros_like(model.theta)
-            self.going = torch.ones(model.count, 1, dtype=torch.bool, device=model.theta.device)
         self.steps += 1
-        if self.steps % self.interval == 0:
-            renewed = (1 - NEW_SHARE) * self.fisher + NEW_SHARE / self.interval * self.squares
-            self.fisher.copy_(torch.where(self.going, renewed, self.fisher))
-            self.squares.zero_()
+
+    def kind(self) -> Hashable:
+        """Whether the importance is renewed."""
+        return self.steps % self.interval == 0
 
     def terms(self, model: Replicas, labelled: Labelled) -> Terms | None:
-        """The penalty; there is none in the first task."""
-        assert self.going is not None
-        if isinstance(labelled.lr, Tensor):
-            self.going.copy_(labelled.lr.unsqueeze(1) > 0)
+        """The penalty; there is none in the first task. At the end of an interval the importance is renewed first."""
+        self.going = labelled.lr.unsqueeze(1) > 0 if isinstance(labelled.lr, Tensor) else None
+        if self.kind():
+            self._renew()
         return self.anchor.terms(model)
 
     def watch(self, gradient: Gradient) -> None:
         """Add the square of the batch's gradient."""
         assert self.squares is not None
-        assert self.going is not None
-        self.squares.add_(gradient.flat.square() * self.going)
+        square = gradient.flat.square()
+        self.squares.add_(square if self.going is None else torch.where(self.going, square, 0))
+
+    def _renew(self) -> None:
+        """What replicas at rest have stays: they may rest because others train longer."""
+        assert self.fisher is not None
+        assert self.squares is not None
+        renewed = (1 - NEW_SHARE) * self.fisher + NEW_SHARE / self.interval * self.squares
+        self.fisher.copy_(renewed if self.going is None else torch.where(self.going, renewed, self.fisher))
+        self.squares.zero_()
 
     def penalty(self, model: Replicas) -> Float[Tensor, " r"] | None:
         """How large the penalty is."""
