@@ -124,8 +124,6 @@ CASES = [
          ("learner.name=lwf", "signal.name=meta-gradient")),
     Case(18, ("learner.name=er", 'learner.augment=["shift"]', 'stream.augment=["shift"]'),
          "would change an image twice: leave stream.augment out", ("learner.name=er", 'learner.augment=["shift"]')),
-    Case(15, ("model.train=head", "learner.name=er", 'learner.augment=["shift"]'), "learner.augment changes images",
-         ("learner.name=er", 'learner.augment=["shift"]')),
 ]  # fmt: skip
 
 

@@ -236,11 +236,6 @@ def _frozen_stages(setting: Setting) -> str | None:
             "model.train freezes weights that all seeds share, and each seed has a head start of its own: set "
             "head_start.shared=true"
         )
-    if getattr(setting.learner, "augment", []):
-        return (
-            "learner.augment changes images after they have passed the frozen stages of model.train: leave one of them "
-            "out"
-        )
     labelled = any(getattr(signal, "labelled", False) is True for signal in setting.signals)
     late = ["signal.labelled"] * labelled + ["learner.augment"] * bool(getattr(setting.learner, "augment", ()))
     if late:
