@@ -1,6 +1,6 @@
 """What passes through a step: batches of both kinds, and what is known of them at each point of it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol, runtime_checkable
@@ -14,6 +14,7 @@ from gradcast.gradients.gradient import Gradient
 from gradcast.gradients.sgd import LearningRate
 from gradcast.replicas.replicas import Pass, Replicas
 
+Scorer = Callable[[Float[Tensor, "r n *shape"]], Float[Tensor, "r n c"]]  # from test images to a score of every class
 Metrics = dict[str, Tensor]  # one number a replica, detached; only the store turns them into Python numbers
 
 

@@ -23,7 +23,7 @@ from collections.abc import Hashable, Sequence
 from typing import ClassVar, Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from gradcast.batches import (
@@ -34,6 +34,7 @@ from gradcast.batches import (
     Mixed,
     Preview,
     Replay,
+    Scorer,
     TaskImages,
     Terms,
     Unlabelled,
@@ -52,6 +53,7 @@ __all__ = [
     "Mixed",
     "Preview",
     "Replay",
+    "Scorer",
     "Signal",
     "TaskImages",
     "Terms",
@@ -137,10 +139,11 @@ class Learner(Protocol):
         """Weights of the model that belong to one task alone, if there are any."""
         return None
 
-    def classify(
-        self, model: Replicas, x: Float[Tensor, "r n *shape"], tasks: Int[Tensor, " n"]
-    ) -> Int[Tensor, "r n"] | None:
-        """The classes inside these tasks that it takes images for; None: the largest logit says so."""
+    def scorer(self, model: Replicas) -> Scorer | None:
+        """What scores test images at the weights of this moment, one number for each column of the output layer.
+
+        The largest score is the answer, as the largest logit is where there is None.
+        """
         return None
 
 

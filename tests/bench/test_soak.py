@@ -19,7 +19,21 @@ def test_runs_go_through_learners_and_signals(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(soak, "_one", lambda learner, signal: seen.append((learner, signal)))
     found = soak.soak(0.002, lambda what: None)
     assert found.runs == len(seen) == len(found.samples)
-    learners = ["a-gem", "dcl", "der", "der-plus-plus", "er", "er-ace", "ewc", "finetune", "gem", "joint", "lwf", "mas"]
+    learners = [
+        "a-gem",
+        "dcl",
+        "der",
+        "der-plus-plus",
+        "er",
+        "er-ace",
+        "ewc",
+        "finetune",
+        "gem",
+        "icarl",
+        "joint",
+        "lwf",
+        "mas",
+    ]
     assert seen[: len(learners) + 1] == [*((name, "contrastive") for name in learners), ("a-gem", "distil")]
     assert len(set(seen)) == len(learners) * 13
     told = json.loads(json.dumps(found.as_dict()))

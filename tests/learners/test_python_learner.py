@@ -3,9 +3,8 @@ from typing import Any, ClassVar
 
 import pytest
 import torch
-from torch import Tensor
 
-from gradcast.core import Batch, Labelled, Learner, TaskImages, Terms
+from gradcast.core import Batch, Labelled, Learner, Scorer, TaskImages, Terms
 from gradcast.errors import GradcastError
 from gradcast.replicas.replicas import Replicas
 from gradcast.specs.context import Context
@@ -33,8 +32,8 @@ class Shrinking(Learner):
 class Backwards(Learner):
     """Answers with the last class of every task."""
 
-    def classify(self, model: Replicas, x: Tensor, tasks: Tensor) -> Tensor:
-        return torch.full((len(x), x.shape[1]), 9)
+    def scorer(self, model: Replicas) -> Scorer:
+        return lambda x: torch.arange(model.heads.logits).expand(*x.shape[:2], -1).to(x.dtype)
 
 
 def setting(path: str = "Shrinking", schedule: Mapping[str, Any] | None = None, **keys: object) -> Setting:

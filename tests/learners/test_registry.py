@@ -7,6 +7,7 @@ from gradcast.learners.ewc import Ewc
 from gradcast.learners.finetune import Finetune
 from gradcast.learners.gem import Gem
 from gradcast.learners.hat import Hat
+from gradcast.learners.icarl import Icarl
 from gradcast.learners.joint import Joint
 from gradcast.learners.lwf import Lwf
 from gradcast.learners.mas import Mas
@@ -30,6 +31,7 @@ from tests.training.scene import scheduled, shared
         ("ewc", Ewc),
         ("mas", Mas),
         ("lwf", Lwf),
+        ("icarl", Icarl),
         ("joint", Joint),
         ("hat", Hat),
     ],
@@ -50,6 +52,8 @@ def test_learners_by_name(name: str, kind: type) -> None:
         assert (found.memory.size, found.count) == (3 * 128, 10)
     if isinstance(found, Ewc):
         assert (found.images, found.weight) == (128, 3.0)
+    if isinstance(found, Icarl):
+        assert (found.memory.shares, found.weight, found.over_batch) == ([12, 6, 4], 1.0, False)
 
 
 def test_every_learner_is_described() -> None:

@@ -54,6 +54,7 @@ def setting(learner: str, signal: str, schedule: str, labels: int | str, heads: 
     own = LEARNERS[learner]
     big = "own-network" in own.traits
     fields = own.table.model_fields
+    memories = MEMORIES | ({"memory": 20} if learner == "icarl" else {})  # which all classes of all tasks share
     pool = "unlabelled" if labels != "all" else "held-out" if signal == "true-labels" else "patches"
     return Setting.model_validate(
         {
@@ -68,7 +69,7 @@ def setting(learner: str, signal: str, schedule: str, labels: int | str, heads: 
                 "size": 12 if big else "own",
             },
             "model": SMALL if big else MLP | {"heads": heads},
-            "learner": {"name": learner} | {key: value for key, value in MEMORIES.items() if key in fields},
+            "learner": {"name": learner} | {key: value for key, value in memories.items() if key in fields},
             "signal": {"name": signal},
             "policy": {"p": 1.0, "batch": 4},
             "pool": {"name": pool} | ({"count": 8} if pool == "patches" else {}),
@@ -112,7 +113,9 @@ def test_classes_of_several_tasks_compete(learner: str, schedule: str, labels: i
     assert trains_with_signals(prepared(), learner, schedule, labels, heads) >= 11
 
 
-@pytest.mark.parametrize(("learner", "heads"), [("a-gem", "auto"), ("joint", "auto"), ("gem", "seen")])
+@pytest.mark.parametrize(
+    ("learner", "heads"), [("a-gem", "auto"), ("joint", "auto"), ("gem", "seen"), ("icarl", "auto")]
+)
 def test_tasks_of_different_numbers_of_classes_train(learner: str, heads: str) -> None:
     run = UnevenRun(prepared().place, prepared().shelf)
     assert trains_with_signals(run, learner, "constant", 8, heads) >= 11

@@ -36,6 +36,8 @@ GOOD = [
     ["learner.memory=1", "learner.batchnorm=frozen"],
     ["learner.name=a-gem", "learner.memory=10", "learner.reference=2"],
     ["learner.name=a-gem", "learner.reference=1", "learner.batchnorm=frozen"],
+    ["learner.name=icarl", "learner.memory=100", "learner.batchnorm=frozen"],
+    ["learner.name=icarl", "learner.memory=100", "model.norm=none"],
     ["model.norm=none", "policy.batch=1"],
     ["signal.name=rotation"],
     ["signal.name=contrastive"],
@@ -114,6 +116,22 @@ def test_stored_images_of_acl_need_a_place_for_each_class_or_none() -> None:
         check(*scheduled(f"learner.memory={memory}"))
     with pytest.raises(GradcastError, match=r"learner\.memory = 4 leaves classes.*set it to 5 or more, or to 0"):
         check(*scheduled("learner.memory=4"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            ["learner.memory=99", "model.norm=none"],
+            "99 leaves classes without an exemplar, all tasks together have 100; set it to 100",
+        ),
+        (["learner.memory=100"], "'icarl' passes single exemplars.*set learner.batchnorm=frozen"),
+    ],
+)
+def test_exemplars_need_room_and_passes_of_one_image(changes: list[str], message: str) -> None:
+    found = setting("learner.name=icarl", *changes)
+    with pytest.raises(GradcastError, match=message):
+        check(found, stream(found))
 
 
 def test_a_memory_by_class_needs_a_place_for_each() -> None:

@@ -242,18 +242,18 @@ class Traced:
 OF_MANY_EPOCHS = [
     "acl",
     "er",
+    "er-ace",
+    AUGMENTED,
     "a-gem",
     "der",
     "der-plus-plus",
     "ewc",
     ONLINE,
-    AUGMENTED,
-    "er-ace",
-    "lwf",
     "mas",
-    "joint",
+    "lwf",
+    "icarl",
 ]
-OF_MANY_EPOCHS += ["pnn", "hat"]
+OF_MANY_EPOCHS += ["joint", "pnn", "hat"]
 
 
 @pytest.mark.parametrize("learner", OF_MANY_EPOCHS)

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from gradcast.core import Learner
+from gradcast.core import Learner, Scorer
 from gradcast.data.images import Images, Source
 from gradcast.devices import Place
 from gradcast.errors import GradcastError
@@ -19,6 +19,7 @@ from gradcast.streams.task_data import TaskData
 from gradcast.training import evaluate
 from gradcast.training.evaluate import CHUNK, VALUES, OwnTests, SharedTests, task_knowledge
 from gradcast.training.step import Step
+from gradcast.training.task_modules import TaskModules
 from gradcast.training.trainer import StepTrainer
 from tests.helpers import CPU
 
@@ -53,10 +54,10 @@ class OwnThresholds(StepTrainer):
 
 
 class Contrary(Finetune):
-    """Answers by the task alone."""
+    """Answers with the smallest logit."""
 
-    def classify(self, model: Replicas, x: Tensor, tasks: Tensor) -> Tensor:
-        return tasks.expand(len(x), -1)
+    def scorer(self, model: Replicas) -> Scorer:
+        return lambda x: -model.everything(x, statistics="frozen").z
 
 
 def test_accuracy_of_every_replica_on_every_task() -> None:
@@ -151,10 +152,9 @@ def test_a_learner_may_answer_in_its_own_way() -> None:
     x = np.zeros((3, 1, 1, 1), np.uint8)
     tests = [Images(x, np.array([0, 0, 1])), Images(x, np.array([1, 1, 1]))]
     shared = SharedTests(tests, Scale(), drop_last=False, place=PLACE)
-    assert shared(trained(0.5, learner=Contrary()), range(2)).tolist() == [[2 / 3, 1.0]]
-    data = own_tests([3]).data
-    expected = [float((data.test(task).y == task).double().mean()) for task in range(2)]
-    assert own_tests([3])(trained(0.5, learner=Contrary()), range(2)).tolist() == [expected]
+    plain, contrary = trained(0.5), trained(0.5, learner=Contrary())
+    assert shared(contrary, range(2)).tolist() == [[pytest.approx(1 / 3), 1.0]]
+    torch.testing.assert_close(own_tests([3])(contrary, range(2)), 1 - own_tests([3])(plain, range(2)))
 
 
 class Levels(nn.Module):
@@ -207,10 +207,12 @@ def test_without_the_task_of_each_seeds_own_tasks(drop_last: bool) -> None:
 
 def test_what_is_known_of_the_task_follows_classes_and_learner() -> None:
     different, same = Stream.without_images((1, 1, 1), [(0, 1), (2, 3)]), Stream.without_images((1, 1, 1), [(0, 1)] * 2)
-    plain, contrary = trained(0.5), trained(0.5, learner=Contrary())
+    plain, own = trained(0.5), trained(0.5)
+    own.modules = TaskModules(own.model, lambda: Brightness(0.5), [0], shared="none", purpose="own")
     assert task_knowledge("auto", different, plain) == "both"
+    assert task_knowledge("auto", different, trained(0.5, learner=Contrary())) == "both"
     assert task_knowledge("auto", same, plain) == "known"
-    assert task_knowledge("auto", different, contrary) == "known"
+    assert task_knowledge("auto", different, own) == "known"
     assert task_knowledge("unknown", different, plain) == "unknown"
-    with pytest.raises(GradcastError, match="this learner answers with the task: leave it out"):
-        task_knowledge("both", different, contrary)
+    with pytest.raises(GradcastError, match="weights of each task's own: leave it out"):
+        task_knowledge("both", different, own)

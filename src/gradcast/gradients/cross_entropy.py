@@ -24,6 +24,11 @@ def cross_entropy(
     return loss, dz.div_(y.shape[-1])
 
 
+def class_slope(z: Float[Tensor, "*r b c"], y: Int[Tensor, "*r b"]) -> Float[Tensor, "*r b c"]:
+    """The gradient of that mean loss alone."""
+    return cross_entropy(z, y)[1]
+
+
 def divergence(
     z: Float[Tensor, "*r b c"], label: Float[Tensor, "*r b c"]
 ) -> tuple[Float[Tensor, "*r"], Float[Tensor, "*r b c"]]:

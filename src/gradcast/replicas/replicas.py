@@ -8,11 +8,11 @@ from itertools import accumulate, chain
 from typing import ClassVar, Unpack
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from gradcast.errors import GradcastError
-from gradcast.gradients.cross_entropy import cross_entropy
+from gradcast.gradients.cross_entropy import class_slope
 from gradcast.gradients.gradient import Gradient, PastGradients
 from gradcast.gradients.sgd import LearningRate, descend
 from gradcast.networks.featured import PREFIX, Featured
@@ -173,15 +173,17 @@ class Replicas:
     def recall(
         self,
         x: Float[Tensor, "r k m *shape"],
-        y: Int[Tensor, "r k m"],
+        y: Shaped[Tensor, "r k m *any"],
         tasks: Int[Tensor, " k"],
         *,
         task: int,
+        slope: Callable[[Tensor, Tensor], Tensor] = class_slope,
         which: Which | None = None,
         statistics: Statistics = "update",
     ) -> PastGradients:
         """Gradient of each past task's mean loss on its memories, all tasks in one pass, in a step of ``task``.
 
+        ``slope`` takes logits and ``y`` to the loss's gradient at the logits; with class labels it is cross entropy's.
         Each task is normalised by its own batch statistics (unless ``frozen``); updated running statistics end where
         passes one after another, in the order of ``tasks``, would have left them. Memories that are the same ``which``
         as in the step before cost less.
@@ -190,7 +192,7 @@ class Replicas:
         with self._statistics(updating_replicas(statistics, None, self.theta)) as buffers:
             outputs, backward = self._pass(x.to(self.inner), buffers, self.kept.first(which))
         z = self.heads.columns_at(outputs, tasks.unsqueeze(1), task)
-        found = backward([z], [cross_entropy(z.detach(), y)[1]])
+        found = backward([z], [slope(z.detach(), y)])
         if found.factors is not None:
             self.kept.renew(which, found.factors)
         return found

@@ -13,6 +13,7 @@ from gradcast.learners.agem import AgemSpec
 from gradcast.learners.dcl import DclSpec
 from gradcast.learners.ewc import EwcSpec
 from gradcast.learners.gem import GemSpec
+from gradcast.learners.icarl import IcarlSpec
 from gradcast.learners.registry import LEARNERS
 from gradcast.networks.featured import Featured
 from gradcast.signals.registry import SIGNALS
@@ -39,6 +40,7 @@ def check(setting: Setting, stream: Stream, seeds: Sequence[int] = (0,)) -> None
     made = build.network(setting, stream)
     if any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in made.modules()):
         _check_batches(setting, stream)
+        _check_exemplars(setting, stream, made)
     _check_memory(setting, stream)
     _check_interval(setting, stream)
     _check_augment(setting, stream)
@@ -96,6 +98,27 @@ def _check_memory(setting: Setting, stream: Stream) -> None:
             f"learner.memory = {learner.memory} leaves classes without an image, a task has {width}; "
             f"set it to {width} or more{none}"
         )
+    classes = sum(map(len, stream.task_classes))
+    if isinstance(learner, IcarlSpec) and learner.memory < classes:
+        raise GradcastError(
+            f"learner.memory = {learner.memory} leaves classes without an exemplar, all tasks together have {classes}; "
+            f"set it to {classes} or more"
+        )
+
+
+def _check_exemplars(setting: Setting, stream: Stream, network: nn.Module) -> None:
+    """Herding passes one exemplar alone before it chooses the second."""
+    learner = setting.learner
+    if not isinstance(learner, IcarlSpec) or learner.batchnorm == "frozen":
+        return
+    try:
+        with torch.no_grad():
+            network.train()(torch.zeros(1, *build.seen_shape(setting, stream)))
+    except ValueError:  # what BatchNorm says of a single number
+        raise GradcastError(
+            "the learner 'icarl' passes single exemplars, which BatchNorm of this network cannot normalise; "
+            "set learner.batchnorm=frozen"
+        ) from None
 
 
 def _check_augment(setting: Setting, stream: Stream) -> None:

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from gradcast.core import Scorer
 from gradcast.data.images import Images
 from gradcast.devices import Place
 from gradcast.errors import GradcastError
@@ -49,7 +50,7 @@ class SharedTests:
     @torch.no_grad()
     def both(self, trainer: Trainer, tasks: range, done: int) -> Both:
         """The same, and without the task: among all classes of the first ``done`` tasks."""
-        model, first = trainer.evaluated, tasks.start
+        model, first, score = trainer.evaluated, tasks.start, trainer.scorer()
         right = torch.zeros(2, model.count, len(tasks), dtype=torch.float64, device=self.y.device)
         size = min(CHUNK[self.y.device.type], max(VALUES // self.x[0].numel(), 1))
         for start, end, theta in self._runs(trainer, tasks):
@@ -57,11 +58,11 @@ class SharedTests:
                 for place in range(start, end, size):
                     chunk = slice(place, min(place + size, end))
                     images, own = self.scale(self.x[chunk], self.dtype), self.task[chunk]
-                    answers = trainer.classify(images.unsqueeze(0).expand(model.count, *images.shape), own)
-                    if answers is None:
-                        hits = _hits(model.heads, model.outputs_of(images), self.y[chunk], own, done)
+                    if score is None:
+                        scores = model.outputs_of(images)
                     else:
-                        hits = _answered(answers, self.y[chunk])
+                        scores = score(images.unsqueeze(0).expand(model.count, *images.shape))
+                    hits = _hits(model.heads, scores, self.y[chunk], own, done)
                     right.index_add_(2, own - first, hits.double())
         known, unknown = right / self.count[tasks.start : tasks.stop]
         return known, unknown
@@ -89,14 +90,15 @@ class OwnTests:
     @torch.no_grad()
     def both(self, trainer: Trainer, tasks: range, done: int) -> Both:
         """The same, and without the task: among all classes of the first ``done`` tasks."""
-        found = [self._accuracy(trainer, task, done) for task in tasks]
+        score = trainer.scorer()
+        found = [self._accuracy(trainer, task, done, score) for task in tasks]
         if not found:
             nothing = torch.zeros(trainer.model.count, 0, dtype=torch.float64)
             return nothing, nothing
         known, unknown = torch.stack(found, dim=-1)
         return known, unknown
 
-    def _accuracy(self, trainer: Trainer, task: int, done: int) -> Float[Tensor, "2 r"]:
+    def _accuracy(self, trainer: Trainer, task: int, done: int, score: Scorer | None) -> Float[Tensor, "2 r"]:
         model, portion, theta = trainer.evaluated, self.data.test(task), trainer.weights_for(task)
         counts = portion.counts
         if self.drop_last:
@@ -106,33 +108,21 @@ class OwnTests:
         for batch in self.data.batches(portion, OWN_CHUNK[portion.y.device.type]):
             tasks = torch.full_like(batch.y[0], task)
             with _with_weights(model, theta):
-                answers = trainer.classify(batch.x, tasks)
-                if answers is None:
-                    outputs = model.everything(batch.x, statistics="frozen").z
-                    found = _hits(model.heads, outputs, batch.y, tasks, done)
-                else:
-                    found = _answered(answers, batch.y)
-            hits.append(found.sum(-1))
+                scores = model.everything(batch.x, statistics="frozen").z if score is None else score(batch.x)
+            hits.append(_hits(model.heads, scores, batch.y, tasks, done).sum(-1))
         return torch.stack(hits).sum(0).double() / counts
 
 
 Tests = SharedTests | OwnTests
 
 
-def _answered(answers: Int[Tensor, "r n"], y: Int[Tensor, "*r n"]) -> Bool[Tensor, "2 r n"]:
-    """Which answers are right with the task; without it there are none."""
-    known = answers == y
-    return torch.stack([known, torch.zeros_like(known)])
-
-
 def _hits(
     heads: Heads, outputs: Float[Tensor, "r n c"], y: Int[Tensor, "*r n"], tasks: Int[Tensor, " n"], done: int
 ) -> Bool[Tensor, "2 r n"]:
-    """Which of the largest logits are right with the task and, among the classes of ``done`` tasks, without it."""
-    answers = heads.own(outputs, tasks).argmax(-1)
+    """Which of the largest scores are right with the task and, among the classes of ``done`` tasks, without it."""
+    known = heads.own(outputs, tasks).argmax(-1) == y
     if done == 0:  # no class was seen, so none is the answer
-        return _answered(answers, y)
-    known = answers == y
+        return torch.stack([known, torch.zeros_like(known)])
     unknown = heads.seen(outputs, done - 1).argmax(-1) == heads.column(y.clamp_min(0), tasks)
     return torch.stack([known, unknown & (y >= 0)])
 
@@ -143,8 +133,8 @@ def task_knowledge(wanted: Literal["auto"] | TaskKnowledge, stream: Stream, trai
         return "known"
     if not trainer.task_free:
         raise GradcastError(
-            f"evaluation.task = {wanted!r} needs one network for all tasks, and this learner answers with the task: "
-            "leave it out"
+            f"evaluation.task = {wanted!r} needs one network for all tasks, and this learner has weights of each "
+            "task's own: leave it out"
         )
     return "both" if wanted == "auto" else wanted
 

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from gradcast.core import Batch, Feeds, Learner, Metrics, TaskImages
+from gradcast.core import Batch, Feeds, Metrics, Scorer, TaskImages
 from gradcast.gradients.cross_entropy import cross_entropy
 from gradcast.gradients.sgd import LearningRate, Sgd
 from gradcast.replicas.replicas import Replicas
@@ -59,7 +59,7 @@ class Trainer(Protocol):
 
     @property
     def task_free(self) -> bool:
-        """Whether it has an answer for an image whose task is not known: the largest logit of one network."""
+        """Whether it has an answer for an image whose task is not known: it has one network for all tasks."""
         ...
 
     @property
@@ -119,8 +119,8 @@ class Trainer(Protocol):
         """The weights for a task that is over, where a task has its own; None: the present ones."""
         ...
 
-    def classify(self, x: Tensor, tasks: Tensor) -> Tensor | None:
-        """The learner's own answers for test images; None: the largest logit is the answer."""
+    def scorer(self) -> Scorer | None:
+        """What scores test images at the weights of this moment; None: logits are the scores."""
         ...
 
     def feature_map(self, data: TaskData) -> FeatureMap | None:
@@ -155,8 +155,8 @@ class StepTrainer:
 
     @property
     def task_free(self) -> bool:
-        """Unless tasks have weights of their own, or the learner answers in its own way."""
-        return self.modules is None and type(self.update.learner).classify is Learner.classify
+        """Unless tasks have weights of their own."""
+        return self.modules is None
 
     @property
     def model(self) -> Replicas:
@@ -248,9 +248,9 @@ class StepTrainer:
         """The present weights, with the task's own where it has any."""
         return None if self.modules is None else self.modules.weights_for(task)
 
-    def classify(self, x: Tensor, tasks: Tensor) -> Tensor | None:
-        """The learner's own answers."""
-        return self.update.learner.classify(self.evaluated, x, tasks)
+    def scorer(self) -> Scorer | None:
+        """The learner's own scores."""
+        return self.update.learner.scorer(self.evaluated)
 
     def feature_map(self, data: TaskData) -> FeatureMap | None:
         """Nothing to show."""

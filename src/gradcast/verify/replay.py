@@ -19,6 +19,7 @@ from gradcast.learners.dcl import dcl
 from gradcast.learners.ewc import Ewc
 from gradcast.learners.finetune import Finetune
 from gradcast.learners.gem import Gem
+from gradcast.learners.icarl import Icarl
 from gradcast.memories.ring import TaskMemory
 from gradcast.networks import MLP, SlimResNet18
 from gradcast.replicas.heads import Heads
@@ -28,13 +29,14 @@ from gradcast.signals.pseudo import Attached
 from gradcast.training.capture import fastest
 from gradcast.training.step import Step
 from gradcast.verify.acl_replay import replay_acl
+from gradcast.verify.icarl_trace import compare_answers, compare_exemplars, recorded_learner, running_statistics
 from gradcast.verify.trace import Arrays, Replay, Worst, load
 
 
 class TraceConfig(BaseModel):
     """Hyper-parameters of a trace; what a learner does not use may be missing."""
 
-    model: Literal["finetune", "gem", "dcl", "ewc"]
+    model: Literal["finetune", "gem", "dcl", "ewc", "icarl"]
     predicted: bool
     network: str
     tasks: int = Field(ge=1)
@@ -45,8 +47,9 @@ class TraceConfig(BaseModel):
     alpha: float = 0.0
     loss_scale: float = 1.0
     dcl_interval: int = 0
-    reg: float = 0.0  # of EWC's penalty
-    n_memories: int = Field(default=1, ge=1)  # images of a task that EWC looks at
+    reg: float = 0.0  # of EWC's penalty, or of iCaRL's distillation
+    n_memories: int = Field(default=1, ge=1)  # images of a task that EWC looks at, exemplars of all classes of iCaRL
+    softmax_axis: Literal["class", "batch"] = "class"  # of iCaRL's distillation
     dcl_sign: Literal[1, -1] = 1
 
 
@@ -90,11 +93,19 @@ def _replay(path: Path, arrays: Arrays, config: TraceConfig, device: torch.devic
         seen.append(batch)
         metrics = advance(batch, unlabelled)
         projected.append(int(metrics["projected"]))
+        if "distillation" in metrics:
+            told = config.reg * config.classes_per_task * arrays[f"distillation/{key}"].sum(keepdims=True)
+            worst.add(metrics["distillation"], told, f"distillation in step {index}")
         worst.add(step.model.theta[0], arrays.get(f"params/{key}"), f"params after step {index}")
         worst.add(_flat(gradient_learner), arrays.get(f"learner/{key}"), f"learner after step {index}")
-    running = [buffer[0].flatten() for name, buffer in step.model.buffers.items() if "running" in name]
-    if running:
-        worst.add(torch.cat(running), arrays.get("batchnorm_running"), "BatchNorm statistics")
+    running = any("running" in name for name in step.model.buffers)
+    if isinstance(step.learner, Icarl):
+        _end_task(step, seen, arrays, worst)
+        for task in range(config.tasks):
+            x = _images(arrays[f"test_x/{task}"], step)
+            compare_answers(step.learner, step.model, x, task, arrays=arrays, worst=worst)
+    elif running:
+        worst.add(running_statistics(step.model), arrays.get("batchnorm_running"), "BatchNorm statistics")
     for index, (ours, theirs) in enumerate(zip(projected, arrays.get("projected", []), strict=False)):
         if ours != theirs and worst.difference != float("inf"):
             worst.difference, worst.where = float("inf"), f"projection in step {index}"
@@ -120,13 +131,16 @@ class RecordedImages:
 
 
 def _end_task(step: Step, seen: list[Batch], arrays: Arrays, worst: Worst) -> None:
-    """The learner hears of it; importances are compared."""
+    """The learner hears of it; importances and exemplars are compared."""
     learner, task = step.learner, seen[0].task
     before = learner.importance.clone() if isinstance(learner, Ewc) and learner.importance is not None else 0.0
     learner.task_ends(step.model, RecordedImages(seen))
     if isinstance(learner, Ewc):
         assert learner.importance is not None
         worst.add((learner.importance - before)[0], arrays.get(f"fisher/{task}"), f"importances of task {task}")
+    if isinstance(learner, Icarl):
+        x = torch.cat([batch.x[0] for batch in seen])
+        compare_exemplars(learner, step.model, x, task, arrays=arrays, worst=worst)
 
 
 def _method(arrays: Arrays) -> object:
@@ -151,7 +165,7 @@ def _step(arrays: Arrays, config: TraceConfig, signal: Predicted | None, device:
         parameter.data = value.view(parameter.shape)
     heads = Heads.even(config.classes_per_task, config.tasks, masked="masked" in config.network)
     model = Replicas([network], heads, device=device, dtype=torch.float64)
-    return Step(model, _learner(config), config.lr, () if signal is None else (Attached(signal),))
+    return Step(model, _learner(arrays, config, heads), config.lr, () if signal is None else (Attached(signal),))
 
 
 def _gradient_learner(arrays: Arrays, config: TraceConfig) -> GradientLearner:
@@ -166,13 +180,16 @@ def _gradient_learner(arrays: Arrays, config: TraceConfig) -> GradientLearner:
     return learner
 
 
-def _learner(config: TraceConfig) -> Learner:
+def _learner(arrays: Arrays, config: TraceConfig, heads: Heads) -> Learner:
     memory = TaskMemory(config.tasks, config.memories)
     match config.model:
         case "finetune":
             return Finetune()
         case "ewc":
             return Ewc(config.n_memories, config.reg)
+        case "icarl":
+            over_batch = config.softmax_axis == "batch"
+            return recorded_learner(arrays, heads, size=config.n_memories, weight=config.reg, over_batch=over_batch)
         case "gem":
             return Gem(memory, margin=config.margin)
         case "dcl":

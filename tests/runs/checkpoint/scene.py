@@ -74,7 +74,8 @@ def tiny(*settings: str, seeds: tuple[int, ...] = (3, 5)) -> Spec:
     named = {setting.split(".")[0] for setting in settings if setting.startswith(("model.name=", "pool.name="))}
     common = [setting for setting in TINY if setting.split(".")[0] not in named]
     learner = next((own.partition("=")[2] for own in settings if own.startswith("learner.name=")), "gem")
-    memory = ["learner.memory=12"] if "memory" in LEARNERS[learner].table.model_fields else []
+    places = 60 if learner == "icarl" else 12  # of all classes of all tasks, or of a task
+    memory = [f"learner.memory={places}"] if "memory" in LEARNERS[learner].table.model_fields else []
     if any(setting.startswith("schedule.") for setting in settings):
         common = [setting for setting in common if not setting.startswith("stream.epochs")]
     content: dict[str, Any] = {"name": "tiny", "seeds": list(seeds)}

@@ -184,7 +184,7 @@ class Acl:
         """The present shared module with the task's own private module and head."""
         return self.modules.weights_for(task)
 
-    def classify(self, x: Tensor, tasks: Tensor) -> None:
+    def scorer(self) -> None:
         """The largest logit is the answer."""
 
     def feature_map(self, data: TaskData) -> FeatureMap | None:

@@ -1,0 +1,46 @@
+"""Herding: images of a class, chosen one by one, whose mean output stays as near as can be to the class's own."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from gradcast.replicas.pass_types import Statistics
+
+Outputs = Callable[[Tensor], Tensor]
+
+
+def herd(outputs: Outputs, x: Float[Tensor, "n *shape"], count: int) -> Float[Tensor, "chosen *shape"]:
+    """At most ``count`` of these images, in the order in which they are chosen.
+
+    Every choice brings the mean output of the chosen ones nearest to the mean of all. The chosen ones pass anew before
+    each further choice: with BatchNorm their outputs depend on one another.
+    """
+    if not len(x):
+        return x
+    mean, each = outputs(x).mean(0), outputs(x)
+    chosen: list[int] = []
+    for number in range(min(count, len(x))):
+        before = outputs(x[chosen]).sum(0) if chosen else torch.zeros_like(mean)
+        away = (mean - (each + before) / (number + 1)).norm(dim=1)
+        away[chosen] = torch.inf
+        chosen.append(int(away.argmin()))
+    return x[chosen]
+
+
+@contextmanager
+def batch_statistics(module: nn.Module, statistics: Statistics) -> Iterator[nn.Module]:
+    """A network whose BatchNorm does this meanwhile; all else, such as dropout, is as in evaluation."""
+    before = [buffer.clone() for buffer in module.buffers()]
+    for layer in module.modules():
+        if isinstance(layer, nn.modules.batchnorm._BatchNorm):
+            layer.train(statistics != "frozen")
+    try:
+        with torch.no_grad():
+            yield module
+    finally:
+        module.eval()
+        for buffer, old in zip(module.buffers(), before, strict=True) if statistics == "separate" else ():
+            buffer.copy_(old)
