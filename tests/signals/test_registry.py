@@ -21,6 +21,7 @@ OWN_NETWORK = [name for name, entry in LEARNERS.items() if "own-network" in entr
 STEPPING = [name for name in LEARNERS if name not in (*OWN_NETWORK, "python")]
 NAMES = sorted(SIGNALS.keys() - {"none", "python"})
 WITHOUT_MEMORY = ("finetune", "joint")
+FURTHER = {"icarl": ["learner.memory=40", "learner.batchnorm=frozen"]}  # exemplars of all classes, which pass alone
 
 
 class Seen:
@@ -53,7 +54,7 @@ def test_every_signal_with_every_learner(name: str, learner: str, guard: bool) -
     """Two tasks, two replicas, BatchNorm; every replica trains as it would alone."""
     common = [each for each in TWO_TASKS if learner not in WITHOUT_MEMORY or "memory" not in each]
     changes = [*signal_and_pool(name), f"learner.name={learner}", f"policy.guard={str(guard).lower()}"]
-    setting = load("digits", [*common, *changes]).rows[1].setting
+    setting = load("digits", [*common, *changes, *FURTHER.get(learner, [])]).rows[1].setting
     together, alone = trained(setting, [0, 1]), trained(setting, [1])
     assert together.accuracy.shape == (2, 2)
     both, own = (torch.stack([metrics["loss"][-1] for metrics in seen.steps]) for seen in (together, alone))

@@ -22,6 +22,7 @@ from gradcast.specs.table import Positive, Rate, Weight
 
 CHUNK = 256  # exemplars a pass, where their means are taken
 ALL = 2**62  # images: more than a task has
+Form = Literal["corrected", "released"]
 
 
 class IcarlSpec(DescentTable):
@@ -31,9 +32,7 @@ class IcarlSpec(DescentTable):
     lr: Rate = 1.0
     memory: Positive = 1280  # exemplars that all classes so far would share; sets of earlier classes are not shrunk
     distil: Weight = 1.0  # weight of the distillation
-    form: Literal["corrected", "released"] = (
-        "corrected"  # released: softmax over the batch, draws up to the newest count
-    )
+    form: Form = "corrected"  # released: softmax over the exemplars, draws up to the size of the newest sets
     batchnorm: Statistics = "update"  # what the exemplars' passes do to BatchNorm statistics
 
 
