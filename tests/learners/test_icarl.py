@@ -147,3 +147,26 @@ def test_tasks_to_come_have_a_constant_answer() -> None:
     assert after is not None
     assert (after(x)[..., :3] > 0).all()
     assert not after(x)[..., 3:].any()
+
+
+@dataclass(frozen=True)
+class Blurry(Seen):
+    """The first image of every batch is of the task before."""
+
+    def batches(self, size: int) -> Iterator[Batch]:
+        for made in super().batches(size):
+            tasks = torch.full_like(made.y, self.task)
+            tasks[:, ::5] -= 1
+            yield replace(made, tasks=tasks)
+
+
+def test_images_of_other_tasks_become_no_exemplars() -> None:
+    step = scene(2)
+    assert isinstance(step.learner, Icarl)
+    step.learner.task_ends(step.model, Seen(0, task_batches(step.model, 0)))
+    seen = task_batches(step.model, 1)
+    step.learner.task_ends(step.model, Blurry(1, seen))
+    foreign = torch.cat([each.x[0, :1] for each in seen])
+    chosen = torch.cat(step.learner.memory.images(0)[3:])
+    assert len(chosen) == 2 * (SIZE // 5)
+    assert not (chosen[:, None] == foreign).all(-1).any()

@@ -79,6 +79,12 @@ def test_it_classifies_as_the_run_did() -> None:
     assert model.task_columns(2) == slice(0, 10)
 
 
+def test_a_learner_that_does_not_answer_by_logits_is_named(tmp_path: Path) -> None:
+    directory, _ = trained(tmp_path, "learner.name=icarl", "stream.tasks=2", "stream.samples=40", "seeds=[0]")
+    with pytest.warns(UserWarning, match="'icarl', which does not answer by the largest logit"):
+        assert len(load_model(directory.path).classes) == 10
+
+
 def test_a_result_a_path_and_a_row_name_the_same_model() -> None:
     directory, rows = finished()
     x = torch.rand(2, 1, 8, 8)

@@ -145,5 +145,6 @@ ENTRY = learner_entry(
     _build,
     "iCaRL",
     "a pass of one exemplar of every past class in each step, many at a task's end; memory images of all classes",
+    "own-scores",
     recalled=lambda table, past, batch: (past * batch, past),
 )

@@ -13,7 +13,8 @@ from safetensors.torch import load
 from torch import Tensor, nn
 
 from gradcast.data.images import Shape, is_vector
-from gradcast.errors import GradcastError, message_of
+from gradcast.errors import GradcastError, message_of, warn
+from gradcast.learners.registry import LEARNERS
 from gradcast.replicas.heads import Heads
 from gradcast.results.finished_rows import locate
 from gradcast.results.preprocess import Preprocess
@@ -53,6 +54,11 @@ def load_model(
     name = _row(named.spec, named.row, row, given)
     locate(named.run.path / name)  # an unfinished row is refused
     setting = next(own.setting for own in named.spec.rows if own.name == name)
+    if "own-scores" in LEARNERS[setting.learner.name].traits:
+        warn(
+            f"the accuracies of {name!r} are those of {setting.learner.name!r}, which does not answer by the largest "
+            "logit; the loaded network does"
+        )
     return _loaded(named.run, name, setting, _seed(named.spec, seed, given))
 
 
