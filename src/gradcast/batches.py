@@ -1,6 +1,6 @@
 """What passes through a step: batches of both kinds, and what is known of them at each point of it."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol, runtime_checkable
@@ -14,7 +14,6 @@ from gradcast.gradients.gradient import Gradient
 from gradcast.gradients.sgd import LearningRate
 from gradcast.replicas.replicas import Pass, Replicas
 
-Scorer = Callable[[Float[Tensor, "r n *shape"]], Float[Tensor, "r n c"]]  # from test images to a score of every class
 Metrics = dict[str, Tensor]  # one number a replica, detached; only the store turns them into Python numbers
 
 
@@ -40,6 +39,15 @@ class Batch:
         if new == 0 or self.repeated == 0:
             return self if new else None
         return Batch(self.x[:, :new], self.y[:, :new], self.task)
+
+
+@runtime_checkable
+class Scorer(Protocol):
+    """From test images to a score of every class; the highest is the answer."""
+
+    def __call__(self, x: Float[Tensor, "r n *shape"]) -> Float[Tensor, "r n c"]:
+        """Score every class for each of these images."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ FEW_LABELS = {"digits-100", "svhn-1000", "cifar10-4000", "cifar100-10000"}
 
 
 SPLIT = {f"split-{name}" for name in ("digits", "cifar10", "cifar100", "tiny-imagenet")}
-SPLIT |= {f"split-{name}-few-labels" for name in ("digits", "cifar100")}
+SPLIT |= {f"split-{name}-few-labels" for name in ("digits", "cifar100")} | {"split-cifar10-replay"}
 
 
 def test_presets_exist() -> None:
