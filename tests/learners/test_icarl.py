@@ -15,22 +15,11 @@ from gradcast.replicas.heads import Heads, HeadsKind
 from gradcast.replicas.replicas import Replicas
 from gradcast.training.step import Step
 from tests.helpers import batch, replicas
+from tests.learners.scene import Seen
 from tests.replicas.test_replicas import own_module
 
 CLASSES = ((0, 1, 2), (3, 4), (5, 6))  # of each task: two runs of equal width
 LR, WEIGHT, SIZE = 0.1, 0.7, 14
-
-
-@dataclass(frozen=True)
-class Seen:
-    """The batches of a task, as a loop would hand them to a learner."""
-
-    task: int
-    seen: list[Batch]
-
-    def batches(self, size: int) -> Iterator[Batch]:
-        x, y = torch.cat([each.x for each in self.seen], 1), torch.cat([each.y for each in self.seen], 1)
-        yield Batch(x[:, :size], y[:, :size], self.task)
 
 
 def scene(count: int = 1, first_seed: int = 0, *, kind: HeadsKind = "masked", latest: bool = False) -> Step:

@@ -1,6 +1,7 @@
 """Networks in two parts: frozen stages, and the rest, which is trained on what they give."""
 
 import copy
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
@@ -14,15 +15,15 @@ from gradcast.networks.featured import Featured
 Trained = Literal["all", "head"] | int  # all weights, the output layer alone, or the last stages and the output layer
 
 
-class Staged(nn.Module):
+class Staged(nn.Module, ABC):
     """A network that runs its stages one after another; ``first`` and ``last`` leave out those around them."""
 
     first: int = 0
     last: int | None = None  # the stage to end before; None: all stages and the output layer run
 
+    @abstractmethod
     def stages(self) -> Sequence[Sequence[str]]:
         """Names of the modules of each stage, in the order in which they run; the output layer is none of them."""
-        raise NotImplementedError
 
     def run_stages(self, x: Float[Tensor, "b *any"]) -> Tensor:
         """Pass through the stages between ``first`` and ``last``."""
