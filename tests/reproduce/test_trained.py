@@ -14,7 +14,7 @@ from gradcast.reproduce.cells import Cell
 from gradcast.reproduce.draw import results
 from gradcast.reproduce.experiment import load
 from gradcast.reproduce.reproduce import Request, outcome, request, train
-from gradcast.reproduce.show_table import save
+from gradcast.reproduce.show_table import save, table
 from gradcast.reproduce.trained import Trained, known
 from gradcast.results.measures import Measures
 from tests.reproduce.scene import experiment
@@ -181,3 +181,59 @@ def test_other_settings_and_arithmetic_are_not_known(tmp_path: Path) -> None:
             request("T1", out=tmp_path, settings=[changed], saved=file)
     with pytest.raises(GradcastError, match="cannot be read"):
         request("T1", out=tmp_path, saved=tmp_path / "nothing.json")
+
+
+SPLIT = """
+id = "T2"
+title = "Table: split digits"
+about = "Small."
+seeds = 2
+task = "both"
+
+[stream]
+scenario = "split"
+tasks = 2
+samples = 60
+
+[model]
+name = "mlp"
+hidden = [8]
+heads = "seen"
+
+[learner]
+name = "er"
+memory = 8
+
+[[row]]
+name = "er"
+label = "ER"
+published = { acc = 80.0, acc_unknown = 40.0 }
+
+[[row]]
+name = "finetune"
+label = "finetune"
+learner = { name = "finetune" }
+"""
+
+
+def test_accuracies_without_the_task_are_in_tables_that_ask_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reproduce, "load", lambda _: experiment(SPLIT))
+    wanted = request("T2", out=tmp_path / "here")
+    file = saved(wanted)
+    lines = outcome(wanted, {})
+    for line in lines:
+        assert line.item.setting is not None
+        rows = [row for _, row in Cell(line.item.setting).results(wanted.cells).values()]
+        expected = [100 * rows[seed].unknown.matrices[seed, -1].mean() for seed in (0, 1)]  # type: ignore[union-attr]
+        assert line.ours["acc_unknown"].mean == pytest.approx(sum(expected) / 2)
+        assert line.trained is not None
+        assert list(line.trained.unknown.values()) == pytest.approx(expected)
+    head, *_ = [line for line in (file.parent / "table.md").read_text().splitlines() if line.startswith("|")]
+    assert "ACC, task unknown (%) published | ACC, task unknown (%) ours" in head
+    assert " 40.00 |" in (file.parent / "table.md").read_text()
+    elsewhere = request("T2", out=tmp_path / "there", saved=file)
+    assert [line.ours["acc_unknown"] for line in outcome(elsewhere, {})] == [line.ours["acc_unknown"] for line in lines]
+    plain = replace(wanted, experiment=experiment(SPLIT.replace('task = "both"\n', "")))
+    assert not any("unknown" in title for title in table(plain, lines).head)

@@ -23,7 +23,7 @@ from gradcast.signals.registry import SIGNALS
 from gradcast.specs import build
 from gradcast.specs.context import Context
 from gradcast.streams.draws import Feed
-from gradcast.streams.named_augmentations import own_code
+from gradcast.streams.named_augmentations import all_named_by, own_code
 from gradcast.streams.own_pool import OwnImages
 from gradcast.streams.pool import Pool
 from gradcast.streams.scale import Scale
@@ -90,7 +90,7 @@ class Course:
         device, inner = self.place.device.type, self.place.inner
         rounds = device == "cuda" and torch.backends.cudnn.allow_tf32
         shown = [step.name for step in self.pool.steps]
-        code = own_code([*shown, *(name for own in self.spec.signal for name in getattr(own, "augment", ()))])
+        code = own_code([*shown, *all_named_by(*self.spec.signal)])
         known = (self.spec.model_dump_json(), self.identity, device, str(self.place.dtype), str(inner), rounds)
         facts = (*known, code) if code else known
         begun = sorted(features(self.model(seeds)).items())

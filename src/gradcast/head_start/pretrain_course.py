@@ -19,7 +19,7 @@ from gradcast.networks import registry as networks
 from gradcast.networks.featured import Featured
 from gradcast.replicas.heads import Heads
 from gradcast.specs import build
-from gradcast.streams.named_augmentations import named
+from gradcast.streams.named_augmentations import all_named_by, named
 from gradcast.streams.pool import Pool
 from gradcast.streams.scale import scale_for
 from gradcast.streams.stream import Stream
@@ -47,8 +47,7 @@ def pretrain_course(
         own = callers_network(model, shape, outputs)
         network, outputs, unseen = own.make, own.outputs, own.identity
     spec = setting.head_start
-    for signal in spec.signal:
-        named(getattr(signal, "augment", ()), shape)  # augmentations of one's own are tried
+    named(all_named_by(*spec.signal), shape)  # augmentations of one's own are tried
     _check_network(network, shape, outputs, passing=spec.batch * min(build.views(own).count for own in spec.signal))
     stream = Stream.without_images(shape, [tuple(range(outputs))], scale)
     images = None if isinstance(pool, str | os.PathLike) else pixels(pool)

@@ -10,7 +10,7 @@ from gradcast.errors import GradcastError, message_of
 from gradcast.reproduce.cells import ROW, Cell, content, digest
 from gradcast.reproduce.experiment import Experiment, Item
 from gradcast.results.measures import Measures
-from gradcast.results.result import errors
+from gradcast.results.result import RowResult, errors
 from gradcast.results.sample import Sample
 from gradcast.runs.directory import RunDirectory
 from gradcast.runs.jsontext import parse_json
@@ -23,6 +23,7 @@ COSTS = {  # keys of env.json
     "megabytes": "peak_gpu_memory_mb",
 }
 BEST = "best_error"
+UNKNOWN = "acc_unknown"  # ACC in per cent where test images come without their task
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class Trained:
     chance: float | None = None  # ACC of a guess, in per cent; files of earlier versions do not say
     ratio: float | None = None  # length of what the signals add beside the labelled gradient; the same
     undone: Mapping[int, float] = field(default_factory=dict)  # share of its steps that a seed undid, where it did
+    unknown: Mapping[int, float] = field(default_factory=dict)  # ACC in per cent without the task, where there is one
 
     def sample(self, label: str) -> Sample:
         """The row as evidence of a verdict."""
@@ -70,12 +72,16 @@ class Trained:
             best_errors={**other.best_errors, **self.best_errors},
             diverged={**other.diverged, **self.diverged},
             undone={**other.undone, **self.undone},
+            unknown={**other.unknown, **self.unknown},
         )
 
     def as_dict(self) -> dict[str, object]:
         """For JSON; ``known`` reads it back."""
-        best = {seed: {BEST: error} for seed, error in self.best_errors.items()}
-        seeds = {str(seed): self.measures[seed].as_dict() | best.get(seed, {}) for seed in self.seeds}
+        more: dict[int, dict[str, float]] = {seed: {} for seed in self.seeds}
+        for name, values in ((BEST, self.best_errors), (UNKNOWN, self.unknown)):
+            for seed, value in values.items():
+                more[seed][name] = value
+        seeds = {str(seed): self.measures[seed].as_dict() | more[seed] for seed in self.seeds}
         facts = {"cell": self.cell, "source": self.source, "data": self.data}
         facts |= {"chance": self.chance, "pseudo_ratio": self.ratio}
         facts |= {"diverged": {str(seed): reason for seed, reason in self.diverged.items()}}
@@ -110,7 +116,13 @@ def trained(item: Item, seeds: Sequence[int], dtype: Arithmetic, out: Path) -> T
         found[kept[0]][1].chance,
         _mean_ratio([found[seed][1].ratio for seed in kept]),
         {seed: share for seed in kept if (share := found[seed][1].undone.get(seed))},
+        {seed: 100 * acc for seed in kept if (acc := _without_task(found[seed][1], seed)) is not None},
     )
+
+
+def _without_task(row: RowResult, seed: int) -> float | None:
+    """ACC of a seed where test images come without their task."""
+    return None if row.unknown is None else row.unknown.measures[row.seeds.index(seed)].acc
 
 
 def rows_of(file: Path) -> dict[str, Mapping[str, Any]]:
@@ -166,6 +178,7 @@ def _read(row: Mapping[str, Any], item: Item, wanted: Sequence[int]) -> Trained:
         facts.get("chance"),
         facts.get("pseudo_ratio"),
         {int(seed): float(share) for seed, share in facts.get("undone", {}).items() if int(seed) in wanted},
+        {seed: float(own[UNKNOWN]) for seed, own in seeds.items() if UNKNOWN in own},
     )
 
 

@@ -21,10 +21,11 @@ from gradcast.specs import build, build_stream
 from gradcast.specs.entry import Registry
 from gradcast.specs.frozen_part import frozen_stages
 from gradcast.specs.imported import source_file
+from gradcast.specs.set_aside import of_every_class, validation_share
 from gradcast.specs.spec import Setting
 from gradcast.specs.table import Table
 from gradcast.streams.frozen_stages import seen_stream
-from gradcast.streams.named_augmentations import own_code
+from gradcast.streams.named_augmentations import all_named_by, own_code
 from gradcast.streams.own_pool import OwnImages
 from gradcast.streams.pool import Pool
 from gradcast.streams.stream import Stream
@@ -93,8 +94,9 @@ class PreparedRun:
     def data(self, setting: Setting, seeds: Sequence[int], stream: Stream | None = None) -> TaskData:
         """The tasks of a row as these seeds see them; ``stream`` where it is another than that of the images."""
         stream = stream or self.stream(setting)
-        heads, validation = build.heads(setting, stream), build.validation(setting)
-        return TaskData(stream, seeds, self.place, validation=validation, heads=heads)
+        heads, validation = build.heads(setting, stream), validation_share(setting)
+        aside = of_every_class(setting, stream)
+        return TaskData(stream, seeds, self.place, validation=validation, aside=aside, heads=heads)
 
     def seen(self, setting: Setting, made: Sequence[HeadStart] = ()) -> Stream:
         """The stream of a row behind the frozen stages of its network, where it has any; made once.
@@ -179,7 +181,7 @@ class PreparedRun:
             *setting.signals,
             *ahead,
         ]
-        found |= own_code([name for table in shown for name in getattr(table, "augment", ())])
+        found |= own_code(all_named_by(*shown))
         for registry, tables in ((LEARNERS, [setting.learner]), (SIGNALS, [*setting.signals, *ahead])):
             for number, table in enumerate(tables):
                 found |= _code(registry, table, number)

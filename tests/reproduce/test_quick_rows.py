@@ -9,7 +9,7 @@ from gradcast.reproduce.correlations import clouds
 from gradcast.reproduce.draw import draw
 from gradcast.reproduce.experiment import load
 from gradcast.reproduce.outcome import Line
-from gradcast.reproduce.quick_head_starts import shortened
+from gradcast.reproduce.quick_rows import shortened
 from gradcast.reproduce.reproduce import Request, outcome, request, train
 from gradcast.reproduce.show_table import save
 from gradcast.reproduce.views import lay_out
@@ -42,18 +42,20 @@ def steps(name: str) -> dict[str, int]:
 
 
 def test_head_starts_keep_their_proportions_and_rows_without_one_have_none() -> None:
-    assert steps("P1") == {
-        **dict.fromkeys(("tiny-imagenet", "cifar-10", "patches", "pixels"), 30),
-        **dict.fromkeys(("tiny-imagenet-1200", "coco", "cub", "cars"), 15),
-        "base": 0,
-    }
+    assert steps("P1") == dict.fromkeys((item.name for item in load("P1").items), 15) | {"base": 0}
     lengths = steps("P2")
     assert [lengths[f"steps-{count}"] for count in (500, 1500, 3000, 6000)] == [2, 8, 15, 30]
-    assert [lengths[f"images-{count}"] for count in (1200, 4000, 12000)] == [30, 30, 30]
+    assert [lengths[f"images-{count}"] for count in (1200, 4000, 12000)] == [15, 15, 15]
 
 
-def test_tables_without_head_starts_stay_as_they_are() -> None:
-    assert shortened(load("E3")) == load("E3")
+def test_rows_are_smaller_in_what_they_have() -> None:
+    rows = {item.name: item.setting for item in shortened(load("E3")).items if item.setting is not None}
+    assert {own.stream.tasks for own in rows.values()} == {3}
+    assert (rows["resnet-gem"].learner.memory, rows["resnet-gem"].policy.start) == (32, 5)  # type: ignore[attr-defined]
+    assert not hasattr(rows["mas"].learner, "memory")
+    whole = load("E3").item("mas").setting
+    assert whole is not None
+    assert rows["mas"].learner == whole.learner
 
 
 def test_a_quick_look_trains_every_pool_and_equal_rows_once() -> None:
@@ -64,9 +66,10 @@ def test_a_quick_look_trains_every_pool_and_equal_rows_once() -> None:
     assert len(set(first.values())) == 9
     assert second["base"] == first["base"]
     assert second["pixels"] == first["pixels"]
-    assert second["steps-6000"] == second["images-12000"] == first["tiny-imagenet"]
+    assert second["steps-3000"] == second["images-12000"] == first["tiny-imagenet"]
+    assert second["images-1200"] == first["tiny-imagenet-1200"]
     trainings = list((trained() / "cells").glob("*/spec.toml"))
-    assert len(trainings) == len({*first.values(), *second.values()}) == 14
+    assert len(trainings) == len({*first.values(), *second.values()}) == 13
 
 
 def test_pools_make_different_rows() -> None:
