@@ -43,3 +43,34 @@ def test_model_and_head_descend_the_same_loss() -> None:
         sides.append(loss(torch.cat([moved, torch.ones_like(moved[..., :1])], -1) @ before.mT))
     torch.testing.assert_close(0.3 * (sides[0] - sides[1]) / 2e-6, found.flat.norm(dim=1), rtol=1e-5, atol=1e-6)
     assert list(head.state()) == ["head.0"]
+
+
+def test_a_loss_of_logits_and_features_of_one_pass() -> None:
+    at = scene(norm="batch")
+    head = Head([5, 2], [0, 1], "test", at.model.theta, lr=0.1)
+    before = head.weights[0].detach().clone()
+
+    def loss(z: Tensor, features: Tensor) -> Tensor:
+        return z.square().sum((1, 2)) + 3 * head(features).square().sum((1, 2))
+
+    found, _ = head.descend_with_logits(at.model, at.unlabelled, 1, loss, statistics="separate")
+    made = at.model.forward(at.unlabelled.x, 1, statistics="separate")
+    other = Head([5, 2], [0, 1], "test", at.model.theta, lr=0.1)
+    own, _ = other.descend(at.model, at.unlabelled, lambda y: y.square().sum((1, 2)), weight=3.0, statistics="separate")
+    torch.testing.assert_close(found.flat, made.pull(2 * made.z).flat + own.flat)
+    torch.testing.assert_close(head.weights[0], other.weights[0])
+    assert not torch.equal(head.weights[0], before)
+
+
+def test_batchnorm_between_layers_uses_the_rows_at_hand() -> None:
+    head = Head([4, 3, 2], [0, 1], "test", torch.zeros(0, dtype=torch.float64), lr=0.1, normed=True)
+    x = torch.randn(2, 5, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    with torch.no_grad():
+        head.norms[0].copy_(torch.rand(2, 2, 3, generator=torch.Generator().manual_seed(1)))
+    for replica in range(2):
+        (w1, b1), (w2, b2) = ((weight[replica, :, :-1], weight[replica, :, -1]) for weight in head.weights)
+        gain, shift = head.norms[0][replica]
+        inner = torch.nn.functional.batch_norm(x[replica] @ w1.T + b1, None, None, gain, shift, training=True)
+        torch.testing.assert_close(head(x)[replica], torch.relu(inner) @ w2.T + b2)
+    assert list(head.state()) == ["head.0", "head.1", "head.norm.0"]
+    assert Head([4, 2], [0], "test", torch.zeros(0), lr=0.1, normed=True).norms == []

@@ -21,7 +21,11 @@ OWN_NETWORK = [name for name, entry in LEARNERS.items() if "own-network" in entr
 STEPPING = [name for name in LEARNERS if name not in (*OWN_NETWORK, "python")]
 NAMES = sorted(SIGNALS.keys() - {"none", "python"})
 WITHOUT_MEMORY = [name for name, entry in LEARNERS.items() if "memory" not in entry.table.model_fields]
-FURTHER = {"icarl": ["learner.memory=40", "learner.batchnorm=frozen"]}  # exemplars of all classes, which pass alone
+FURTHER = {
+    "icarl": ["learner.memory=40", "learner.batchnorm=frozen"],  # exemplars of all classes, which pass alone
+    "bic": ["learner.memory=20", "stream.samples=50", "model.heads=masked"],  # ten images of a task are set aside
+    "lucir": ["model.heads=masked"],
+}
 
 
 class Seen:

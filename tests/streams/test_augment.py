@@ -9,6 +9,7 @@ from gradcast.streams.augment import (
     AUGMENTATIONS,
     augment,
     crop,
+    cutout,
     flip,
     grey,
     jitter,
@@ -120,6 +121,16 @@ def test_resized_crop_of_a_quarter_is_that_quarter_enlarged() -> None:
     corner = torch.nn.functional.interpolate(x[:, :, :4, :4], (8, 8), mode="bilinear", align_corners=False)
     torch.testing.assert_close(found[:, :, 1:6, 1:6], corner[:, :, 1:6, 1:6])  # away from the edge they are the same
     assert math.isclose(float(found.min()), float(found.min().clamp(0, 1)))
+
+
+def test_cutout_greys_a_square_around_its_pixel_and_what_lies_beyond_the_border_is_cut_off() -> None:
+    x = pictures(2)[..., :8, :6]
+    found = cutout(x, numbers([0.5, 0.5], [0.99, 0.0]), share=0.5)
+    changed = torch.zeros(2, 3, 8, 6, dtype=torch.bool)
+    changed[0, :, 3:6, 2:5] = True  # around row 4 and column 3
+    changed[1, :, 6:, :2] = True  # around row 7 and column 0
+    assert torch.equal(found == 0.5, changed)
+    assert torch.equal(found[~changed], x[~changed])
 
 
 @pytest.mark.parametrize("name", AUGMENTATIONS)

@@ -118,6 +118,18 @@ def test_views_show_the_same_images_another_way() -> None:
             assert not torch.equal(first, second)
 
 
+def test_every_view_may_have_augmentations_of_its_own() -> None:
+    shade, dark = (Augmentation(name, lambda x, u, by=by: x * by, 0) for name, by in (("shade", 0.5), ("dark", 0.0)))
+    found = alone(draws(pool(), Policy(p=1.0, batch=3), [3], Views.different((), (shade,), (shade, dark))).next(0))
+    assert found is not None
+    plain, shaded, black = found.x[0].chunk(3)
+    assert (found.views, found.images) == (3, 3)
+    torch.testing.assert_close(shaded, 0.5 * plain)
+    assert plain.any()
+    assert not black.any()
+    assert Views(2, (shade,)).lists == ((shade,), (shade,))
+
+
 def test_who_draws_is_known_without_being_told() -> None:
     assert list(Unlabelled(torch.zeros(3, 2, 1), torch.tensor([True, False, True])).drawn_by()) == [0, 2]
 

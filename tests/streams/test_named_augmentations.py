@@ -121,7 +121,14 @@ def test_streams_pools_signals_and_head_starts_take_them(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     "setting",
-    ["stream.augment={}", "pool.augment={}", "signal.augment={}", "head_start.signal=[{{name='vicreg', augment={}}}]"],
+    [
+        "stream.augment={}",
+        "pool.augment={}",
+        "signal.augment={}",
+        "head_start.signal=[{{name='vicreg', augment={}}}]",
+        "signal=[{{name='fixmatch', weak={}}}]",
+        "signal=[{{name='fixmatch', strong={}}}]",
+    ],
 )
 def test_a_bad_one_is_refused_wherever_it_is_named_before_anything_is_trained(tmp_path: Path, setting: str) -> None:
     spec = small(

@@ -8,6 +8,7 @@ from typing import ClassVar
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
+from torch.nn.functional import pad
 
 from gradcast.core import Metrics, Unlabelled
 from gradcast.gradients.gradient import Gradient
@@ -16,11 +17,16 @@ from gradcast.gradients.sgd import LearningRate, Sgd
 from gradcast.randomness import seeded
 from gradcast.replicas.replicas import Replicas, Statistics
 
+EPS = 1e-5  # of BatchNorm
+
 
 class Head:
-    """Linear layers with ReLU between them, and their optimizer; plain SGD where none is given."""
+    """Linear layers with ReLU between them, and their optimizer; plain SGD where none is given.
 
-    checkpointed: ClassVar[tuple[str, ...]] = ("weights", "optimizer")
+    ``normed``: BatchNorm before every ReLU, always with statistics of the rows at hand, as it never evaluates.
+    """
+
+    checkpointed: ClassVar[tuple[str, ...]] = ("weights", "norms", "optimizer")
 
     def __init__(
         self,
@@ -31,17 +37,26 @@ class Head:
         *,
         lr: LearningRate,
         optimizer: Optimizer | None = None,
+        normed: bool = False,
     ) -> None:
         self.lr, self.optimizer = lr, optimizer or Sgd()
         self.weights = [
             stacked_layer(shape, seeds, f"{name} {index}", like) for index, shape in enumerate(pairwise(sizes))
         ]
+        self.norms = [_norm(weight) for weight in self.weights[:-1]] if normed else []
 
     def __call__(self, x: Float[Tensor, "r n f"]) -> Float[Tensor, "r n o"]:
-        """Bias is the last column of each weight."""
+        """Bias is the last column of each weight; before BatchNorm it changes nothing."""
         for index, weight in enumerate(self.weights):
             x = torch.baddbmm(weight[..., -1:].mT, x.relu() if index else x, weight[..., :-1].mT)
+            if index < len(self.norms):
+                x = _normalised(x, self.norms[index])
         return x
+
+    @property
+    def trained(self) -> list[Tensor]:
+        """All that its optimizer moves."""
+        return [*self.weights, *self.norms]
 
     def descend(
         self,
@@ -57,18 +72,38 @@ class Head:
         with torch.enable_grad():
             features = made.z.requires_grad_()
             found = loss(self(features))
-            slope, *own = torch.autograd.grad(weight * found.sum(), [features, *self.weights])
+            slope, *own = torch.autograd.grad(weight * found.sum(), [features, *self.trained])
         self._step(own, unlabelled.used)
         return made.pull(slope), {"signal_loss": found.detach()}
+
+    def descend_with_logits(
+        self,
+        model: Replicas,
+        unlabelled: Unlabelled,
+        task: int,
+        loss: Callable[[Tensor, Tensor], Float[Tensor, " r"]],
+        *,
+        statistics: Statistics,
+    ) -> tuple[Gradient, Metrics]:
+        """The same for a loss of the task's logits and of the features, of one pass; the loss calls the head itself."""
+        made = model.forward(unlabelled.x, task, featured=True, statistics=statistics, used=unlabelled.used)
+        width = model.featured.width
+        with torch.enable_grad():
+            z, features = made.z.requires_grad_(), made.whole[..., :width].requires_grad_()
+            found = loss(z, features)
+            dz, slope, *own = torch.autograd.grad(found.sum(), [z, features, *self.trained])
+        self._step(own, unlabelled.used)
+        return made.pull(dz, pad(slope, (0, model.heads.outputs))), {"signal_loss": found.detach()}
 
     @torch.no_grad()
     def _step(self, gradients: Sequence[Tensor], used: Bool[Tensor, " r"]) -> None:
         masked = [torch.where(used.view(-1, 1, 1), gradient, 0.0) for gradient in gradients]
-        self.optimizer.step(self.weights, masked, self.lr)
+        self.optimizer.step(self.trained, masked, self.lr)
 
     def state(self) -> dict[str, Tensor]:
         """Its weights by name."""
-        return {f"head.{index}": weight.detach() for index, weight in enumerate(self.weights)}
+        layers = {f"head.{index}": weight.detach() for index, weight in enumerate(self.weights)}
+        return layers | {f"head.norm.{index}": norm.detach() for index, norm in enumerate(self.norms)}
 
 
 def stacked_layer(shape: tuple[int, int], seeds: Sequence[int], name: str, like: Tensor) -> Float[Tensor, "r o i"]:
@@ -79,3 +114,16 @@ def stacked_layer(shape: tuple[int, int], seeds: Sequence[int], name: str, like:
         with seeded(seed, name):
             rows.append((2 * torch.rand(fan_out, fan_in + 1) - 1) / math.sqrt(fan_in))
     return torch.stack(rows).to(device=like.device, dtype=like.dtype).requires_grad_()
+
+
+def _norm(weight: Float[Tensor, "r o i"]) -> Float[Tensor, "r 2 o"]:
+    """Gain 1 and shift 0 for the outputs of a layer."""
+    start = weight.new_tensor([1.0, 0.0]).view(1, 2, 1)
+    return start.expand(len(weight), 2, weight.shape[1]).clone().requires_grad_()
+
+
+def _normalised(x: Float[Tensor, "r n o"], norm: Float[Tensor, "r 2 o"]) -> Float[Tensor, "r n o"]:
+    """Mean 0 and variance 1 over the rows of each replica, then gain and shift."""
+    gain, shift = norm.unsqueeze(2).unbind(1)
+    variance, mean = torch.var_mean(x, dim=1, correction=0, keepdim=True)
+    return (x - mean) * (variance + EPS).rsqrt() * gain + shift

@@ -12,13 +12,13 @@ from gradcast.randomness import numpy_generator
 
 
 class Shares:
-    """Proportions from Beta(``beta``, ``beta``), one a pair and step, from each seed's own numbers."""
+    """Proportions from Beta(``beta``, ``beta``), one a pair and step, from each seed's own numbers of this ``name``."""
 
     checkpointed: ClassVar[tuple[str, ...]] = ("generators",)
 
-    def __init__(self, beta: float, seeds: Sequence[int]) -> None:
+    def __init__(self, beta: float, seeds: Sequence[int], name: str = "mix-up") -> None:
         self.beta = beta
-        self.generators = [numpy_generator(seed, "mix-up") for seed in seeds]
+        self.generators = [numpy_generator(seed, name) for seed in seeds]
         self.values: dict[int, Float[Tensor, "r b"]] = {}  # by number of pairs; each keeps its place in memory
 
     def draw(self, replicas: Iterable[int], pairs: int, like: Tensor) -> None:

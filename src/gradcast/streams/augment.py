@@ -11,7 +11,7 @@ from functools import partial
 from typing import Literal
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.functional import grid_sample, interpolate, pad
 
@@ -121,13 +121,27 @@ def resized_crop(x: Pictures, u: Uniforms, *, smallest: float = 0.2, ratio: floa
     return grid_sample(x, grid, mode="bilinear", padding_mode="border", align_corners=False)
 
 
+def cutout(x: Pictures, u: Uniforms, *, share: float = 0.5) -> Pictures:
+    """A grey square, ``share`` of the shorter side long, around a random pixel; beyond the border it is cut off."""
+    side = max(1, int(share * min(x.shape[-2:])))
+    rows, columns = (_window(u[:, axis], x.shape[2 + axis], side) for axis in range(2))
+    return torch.where((rows.unsqueeze(2) & columns.unsqueeze(1)).unsqueeze(1), 0.5, x)
+
+
+def _window(u: Float[Tensor, " n"], length: int, side: int) -> Bool[Tensor, "n length"]:
+    """``side`` places along an axis around a random one, as far as they exist."""
+    places = torch.arange(length, device=u.device)
+    first = (u * length).long().unsqueeze(1) - side // 2
+    return (places >= first) & (places < first + side)
+
+
 def _blend(x: Tensor, other: Tensor, factor: Tensor) -> Tensor:
     return (other + factor * (x - other)).clamp(0, 1)
 
 
 # What a specification may name for labelled images, pools and views.
 AugmentationName = Literal[
-    "crop", "shift", "flip", "rotate", "tilt", "jitter", "resized-crop", "colour-jitter", "greyscale"
+    "crop", "shift", "flip", "rotate", "tilt", "jitter", "resized-crop", "colour-jitter", "greyscale", "cutout"
 ]
 AUGMENTATIONS: dict[AugmentationName, Augmentation] = {
     "crop": Augmentation("crop", partial(padded_crop, padding=4), 2),
@@ -139,6 +153,7 @@ AUGMENTATIONS: dict[AugmentationName, Augmentation] = {
     "resized-crop": Augmentation("resized-crop", resized_crop, 4),
     "colour-jitter": Augmentation("colour-jitter", partial(some_jitter, probability=0.8, strength=0.4), 4),
     "greyscale": Augmentation("greyscale", partial(some_grey, probability=0.2), 1),
+    "cutout": Augmentation("cutout", cutout, 2),
 }
 
 

@@ -23,10 +23,21 @@ from gradcast.streams.walk import Walk
 
 @dataclass(frozen=True)
 class Views:
-    """How often each image is shown in a batch, and what happens to it every time."""
+    """How often each image is shown in a batch, and what happens to it every time: the same, or to ``each`` its own."""
 
     count: int = 1
     steps: tuple[Augmentation, ...] = ()
+    each: tuple[tuple[Augmentation, ...], ...] = ()
+
+    @classmethod
+    def different(cls, *each: tuple[Augmentation, ...]) -> "Views":
+        """A view for each of these lists of augmentations."""
+        return cls(len(each), each=each)
+
+    @property
+    def lists(self) -> tuple[tuple[Augmentation, ...], ...]:
+        """What happens to an image, view by view."""
+        return self.each or (self.steps,) * self.count
 
 
 class Feed:
@@ -70,10 +81,7 @@ class Feed:
         for replica in drawing:
             self.last[replica] = self.walks[replica].take(self.size)
         seeds, generators = [self.seeds[r] for r in drawing], [self.generators[r] for r in drawing]
-        made = [
-            self.pool.images(task, seeds, self.last[drawing], generators, self.views.steps)
-            for _ in range(self.views.count)
-        ]
+        made = [self.pool.images(task, seeds, self.last[drawing], generators, steps) for steps in self.views.lists]
         images, truth = torch.cat([x for x, _ in made], dim=1) if len(made) > 1 else made[0][0], made[0][1]
         if truth is not None and self.heads is not None:
             truth = self.heads.labels(truth, task)

@@ -14,6 +14,7 @@ from gradcast.specs.imported import find, source_file
 from gradcast.streams.augment import AUGMENTATIONS, Augmentation, AugmentationName
 
 KEY = "augment"
+KEYS = (KEY, "weak", "strong")  # keys of tables that list augmentations
 # A name, or "package.module:Class" of the user's own.
 AnyAugmentation = AugmentationName | Annotated[str, Field(pattern=r"^[^:]+:[^:]+$")]
 
@@ -27,6 +28,17 @@ def named(steps: Iterable[AnyAugmentation], shape: Shape | None = None) -> tuple
         if known is None and shape is not None:
             _try(found[-1], shape)
     return tuple(found)
+
+
+def named_by(table: object) -> dict[str, list[str]]:
+    """Augmentations that a table of a specification lists, by key."""
+    found = {key: getattr(table, key, []) for key in KEYS}
+    return {key: list(steps) for key, steps in found.items() if steps}
+
+
+def all_named_by(*tables: object) -> list[str]:
+    """The same of several tables in one list."""
+    return [step for table in tables for steps in named_by(table).values() for step in steps]
 
 
 def own_code(steps: Iterable[str]) -> dict[str, str]:
