@@ -7,9 +7,11 @@ import pytest
 from gradcast.bench import epoch_times as epochs
 from gradcast.bench import few_labels, measure
 from gradcast.bench import head_start_times as head_starts
+from gradcast.bench import method_times as methods
 from gradcast.bench.epoch_times import EpochTime
 from gradcast.bench.few_labels import Speed
 from gradcast.bench.head_start_times import HeadStartTime
+from gradcast.bench.method_times import MethodTime
 from gradcast.bench.step_times import Network, Scene, Timing
 from gradcast.bench.streams import Throughput
 from gradcast.devices import Arithmetic, Place
@@ -40,6 +42,10 @@ def quick_head_starts(place: Place, dtype: Arithmetic, steps: int) -> list[HeadS
     return [HeadStartTime(dtype, seeds, 512, 20.0 * seeds, 30.0) for seeds in (1, 2)]
 
 
+def no_method(place: Place, dtype: Arithmetic, learner: str, steps: int) -> MethodTime:
+    return MethodTime(learner, dtype, 30.0, 1.5)
+
+
 @pytest.fixture(scope="module")
 def found() -> measure.Bench:
     def small(network: Network, task: int, place: Place, *, memories: int = 256, replicas: int = 1) -> Scene:
@@ -52,6 +58,7 @@ def found() -> measure.Bench:
         patched.setattr(epochs, "epoch_time", no_epoch)
         patched.setattr(few_labels, "speed", quick_speed)
         patched.setattr(head_starts, "head_start_times", quick_head_starts)
+        patched.setattr(methods, "method_time", no_method)
         result = measure.bench(measure.Request("cpu", Path("data"), 2, [1, 2], said.append), list(measure.PARTS))
     assert any("task 20" in line for line in said)
     return result
@@ -73,6 +80,7 @@ def test_everything_is_measured(found: measure.Bench) -> None:
     assert told["few_labels_images_a_second"] == pytest.approx([5120.0, 5120.0])
     assert [(own["seeds"], own["milliseconds"]) for own in told["head_starts"]] == [(1, 20.0), (2, 40.0)]
     assert [own["ratio"] for own in told["head_start_rates"]] == [1.5, 1.5]
+    assert [own["learner"] for own in told["methods"]] == methods.names()
     assert [(e["seeds"], e["seconds"], e["complete"]) for e in told["epochs"]] == [(1, 40.0, False), (5, 200.0, False)]
 
 
@@ -90,5 +98,5 @@ def test_only_what_is_asked_for_is_measured() -> None:
         found = measure.bench(measure.Request("cpu", Path("data"), 2, [1], said.append), ["epochs"])
     assert [entry.seeds for entry in found.epochs] == [1, 5]
     others = (found.comparisons, found.growth, found.streams, found.checkpoints, found.few_labels, found.head_starts)
-    assert not any(others)
+    assert not any((*others, found.methods))
     assert len(said) == 2

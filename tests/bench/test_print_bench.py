@@ -5,6 +5,7 @@ from gradcast.bench.epoch_times import EpochTime
 from gradcast.bench.few_labels import Speed
 from gradcast.bench.head_start_times import HeadStartTime
 from gradcast.bench.measure import Bench, Comparison, Growth
+from gradcast.bench.method_times import MethodTime
 from gradcast.bench.print_bench import print_bench
 from gradcast.bench.saving import STEPS, Cost
 from gradcast.bench.step_times import Timing
@@ -31,6 +32,7 @@ def test_tables_fit_into_eighty_columns() -> None:
         epochs=[EpochTime("float32", 5, 200.0, 40.0, False, None), EpochTime("tf32", 5, 2.0, 0.4, True, 2048)],
         few_labels=[Speed("tf32", 3, 128, 32, 150.0, 12_345)],
         head_starts=[HeadStartTime("tf32", 1, 512, 100.0, 240.0), HeadStartTime("tf32", 10, 512, 600.0, 240.0)],
+        methods=[MethodTime("der-plus-plus", "bf16", 12.34, 2.5)],
     )
     text = shown(found)
     assert "…" not in text
@@ -43,6 +45,7 @@ def test_tables_fit_into_eighty_columns() -> None:
     assert "tf32 plain 1 240 2,133 tf32 ours 1 100 5,120 2.40 tf32 ours 10 600 8,533 4.00" in told
     assert "10 head starts of 6,000 steps in tf32 take about 60 minutes; the plain formulation, one after" in told
     assert "about 4.0 hours" in told
+    assert "der-plus-plus 12.3 2.50" in told
     assert "128 + 128 images of 32x32 a step and seed" in " ".join(text.split())
 
 
@@ -53,7 +56,7 @@ def test_a_checkpoint_is_held_against_the_task_it_ends() -> None:
     assert "0.50 % of the task's time" in text
 
 
-@pytest.mark.parametrize("word", ["released", "Meta-gradient", "MNIST", "grows", "Head start"])
+@pytest.mark.parametrize("word", ["released", "Meta-gradient", "MNIST", "grows", "Head start", "every learner"])
 def test_what_was_not_measured_is_not_shown(word: str) -> None:
     text = shown(Bench(MACHINE, epochs=[EpochTime("float32", 1, 2.0, 2.0, True, None)]))
     assert "an epoch of a task" in text

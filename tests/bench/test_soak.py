@@ -21,6 +21,7 @@ def test_runs_go_through_learners_and_signals(monkeypatch: pytest.MonkeyPatch) -
     assert found.runs == len(seen) == len(found.samples)
     learners = [
         "a-gem",
+        "bic",
         "dcl",
         "der",
         "der-plus-plus",
@@ -29,13 +30,15 @@ def test_runs_go_through_learners_and_signals(monkeypatch: pytest.MonkeyPatch) -
         "ewc",
         "finetune",
         "gem",
+        "hal",
         "icarl",
         "joint",
+        "lucir",
         "lwf",
         "mas",
     ]
     assert seen[: len(learners) + 1] == [*((name, "contrastive") for name in learners), ("a-gem", "distil")]
-    assert len(set(seen)) == len(learners) * 13
+    assert len(set(seen)) == len(learners) * 16
     told = json.loads(json.dumps(found.as_dict()))
     assert told["minutes"] >= 0.002
     assert told["open_files"]["early"] > 2
@@ -51,6 +54,8 @@ def test_one_run_is_a_whole_run(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(soak, "run", watched)
     soak._one("er", "noise")
-    (results,) = trained
-    assert isinstance(results, list)
-    assert len(results[0].seeds) == 2
+    soak._one("bic", "noise")
+    soak._one("lucir", "noise")
+    for results in trained:
+        assert isinstance(results, list)
+        assert len(results[0].seeds) == 2

@@ -18,7 +18,7 @@ def test_bench_refuses_what_is_no_list_of_numbers(replicas: str, tmp_path: Path)
 def test_bench_refuses_parts_that_do_not_exist(tmp_path: Path) -> None:
     found = called("bench", "--only", "steps,stpes", cwd=tmp_path)
     assert found.returncode == 2
-    assert "there are steps, growth, streams, checkpoints, epochs, few-labels, head-start" in " ".join(
+    assert "there are steps, growth, streams, checkpoints, epochs, few-labels, head-start, methods" in " ".join(
         found.stderr.split()
     )
 

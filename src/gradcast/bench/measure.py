@@ -10,9 +10,11 @@ from gradcast import devices
 from gradcast.bench import epoch_times as epochs
 from gradcast.bench import few_labels
 from gradcast.bench import head_start_times as head_starts
+from gradcast.bench import method_times as methods
 from gradcast.bench.epoch_times import EpochTime
 from gradcast.bench.few_labels import Speed
 from gradcast.bench.head_start_times import HeadStartTime
+from gradcast.bench.method_times import MethodTime
 from gradcast.bench.saving import Cost, saving
 from gradcast.bench.step_times import NETWORKS, TASKS, AsReleased, Scene, Timing, difference, time_steps
 from gradcast.bench.streams import Streams, Throughput
@@ -70,6 +72,7 @@ class Bench:
     epochs: list[EpochTime] = field(default_factory=list)  # of ACL
     few_labels: list[Speed] = field(default_factory=list)
     head_starts: list[HeadStartTime] = field(default_factory=list)
+    methods: list[MethodTime] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, object]:
         """For JSON."""
@@ -174,6 +177,13 @@ def _head_starts(found: Bench, request: Request) -> None:
         found.head_starts += head_starts.head_start_times(request.place(dtype), dtype, request.steps)
 
 
+def _methods(found: Bench, request: Request) -> None:
+    dtype: Arithmetic = "bf16" if request.gpu else "float32"
+    for name in methods.names():
+        request.say(f"a step of {name} beside one of experience replay, slim ResNet-18 in {dtype}")
+        found.methods.append(methods.method_time(request.place(dtype), dtype, name, request.steps))
+
+
 PARTS: dict[str, Callable[[Bench, Request], None]] = {
     "steps": _steps,
     "growth": _growth,
@@ -182,6 +192,7 @@ PARTS: dict[str, Callable[[Bench, Request], None]] = {
     "epochs": _epochs,
     "few-labels": _few_labels,
     "head-start": _head_starts,
+    "methods": _methods,
 }
 
 

@@ -6,10 +6,12 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from gradcast.bench import method_times
 from gradcast.bench.epoch_times import EpochTime
 from gradcast.bench.few_labels import Speed
 from gradcast.bench.head_start_times import SEEDS, STEPS, HeadStartTime
 from gradcast.bench.measure import Bench, Comparison, Growth
+from gradcast.bench.method_times import MethodTime
 from gradcast.bench.step_times import MEMORIES, TASKS
 from gradcast.bench.streams import Throughput
 
@@ -36,6 +38,12 @@ def print_bench(console: Console, found: Bench) -> None:
         console.print(_few_labels(found.few_labels))
     if found.head_starts:
         _print_head_starts(console, found.head_starts)
+    if found.methods:
+        console.print(_methods(found.methods))
+        console.print(
+            f"In the last of {method_times.TASKS} tasks, batches of {method_times.BATCH}, one seed; against ER: times "
+            "as long as a step of experience replay, measured in turns. What a learner does between tasks is left out."
+        )
     for cost in found.checkpoints:
         console.print(
             f"A checkpoint of the slim ResNet-18 with GEM after task {cost.task} ({cost.megabytes:.0f} MB): training "
@@ -131,6 +139,13 @@ def _head_starts(found: Sequence[HeadStartTime]) -> Table:
     return table
 
 
+def _methods(found: Sequence[MethodTime]) -> Table:
+    table = _table("A step of every learner, equally many images in memory", ("learner", "ms a step", "against ER"))
+    for own in found:
+        table.add_row(own.learner, _digits(own.milliseconds), _digits(own.ratio))
+    return table
+
+
 def _minutes(hours: float) -> str:
     return f"{60 * hours:.0f} minutes" if hours < 2 else f"{hours:.1f} hours"
 
@@ -142,7 +157,7 @@ def _mb(peak: int | None) -> str:
 def _table(title: str, headings: Sequence[str]) -> Table:
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for heading in headings:
-        words = heading in ("network", "varied", "size: ms", "arithmetic", "formulation")
+        words = heading in ("network", "varied", "size: ms", "arithmetic", "formulation", "learner")
         table.add_column(heading, justify="left" if words else "right", no_wrap=True)
     return table
 

@@ -9,6 +9,7 @@ from itertools import count
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from gradcast.errors import GradcastError
 from gradcast.learners.registry import LEARNERS
@@ -17,7 +18,7 @@ from gradcast.runs.run import run
 from gradcast.signals.registry import SIGNALS
 from gradcast.specs import text as specfile
 
-TINY = {
+TINY: dict[str, Any] = {
     "seeds": [0, 1],
     "stream": {"source": "digits", "scenario": "rotated", "tasks": 3, "samples": 60},
     "model": {"name": "mlp", "hidden": [16]},
@@ -81,7 +82,8 @@ def soak(minutes: float, say: Callable[[str], None]) -> Soak:
 def _one(learner: str, signal: str) -> None:
     pool = "held-out" if signal == "true-labels" else "patches"
     own = {"learner": {"name": learner}, "signal": {"name": signal}, "pool": {"name": pool}}
-    spec = specfile.parse({"name": "soak", **TINY, **own})
+    model = TINY["model"] | ({"heads": "masked"} if "new-classes" in LEARNERS[learner].traits else {})
+    spec = specfile.parse({"name": "soak", **TINY, **own, "model": model})
     with TemporaryDirectory() as out, warnings.catch_warnings(action="ignore"):
         run(spec, out=out, device="cpu", safety=Safety(minutes=0, steps=5))
 

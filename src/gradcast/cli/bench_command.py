@@ -19,7 +19,7 @@ def bench(
     replicas: Annotated[str, typer.Option(help="how many streams at once, in turn")] = "1,4,16,64",
     only: Annotated[
         str | None,
-        typer.Option(help="some parts: steps, growth, streams, checkpoints, epochs, few-labels, head-start"),
+        typer.Option(help="some parts: steps, growth, streams, checkpoints, epochs, few-labels, head-start, methods"),
     ] = None,
     soak: Annotated[
         float | None, typer.Option(min=0.01, help="instead: short runs for so many minutes; does anything pile up?")
@@ -30,7 +30,7 @@ def bench(
     threads: ThreadsOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Time our step against the classical formulation of GEM, streams, an epoch of ACL, few labels and head starts.
+    """Time our step against the classical formulation of GEM, streams, ACL, few labels, head starts and all learners.
 
     Both formulations take turns in the same process. On a GPU the slim ResNet-18 is timed too, and whole streams and
     epochs are trained; on a CPU a few steps stand for all of them. Images a second are those of meta-gradient.
