@@ -29,6 +29,7 @@ def test_every_test_file_has_its_module() -> None:
         "security",
         "errors",
         "examples",
+        "documents",
         "combinations",
         "faults",
         "killing",

@@ -113,13 +113,15 @@ class Terms:
     """The learner's own terms of the loss: their gradient, where they have one, and how large they are.
 
     ``outputs`` and ``features`` are gradients with respect to those of ``Labelled``; ``gradient`` comes from passes
-    that the learner made itself.
+    that the learner made itself. ``watched``: signals see the gradient of the whole loss at the batch's logits, that of
+    ``outputs`` included.
     """
 
     gradient: Gradient | None = None
     outputs: Float[Tensor, "r n columns"] | None = None
     features: Float[Tensor, "r n f"] | None = None
     metrics: Metrics = field(default_factory=dict)
+    watched: bool = False
 
 
 @runtime_checkable

@@ -8,6 +8,7 @@ One step, for R replicas at once (``R`` seeds of one configuration along the lea
     x, y, t -> logits -> loss    dL/dz and the flat gradient g, of images the learner replays too
     learner.terms                the learner's own terms of the loss add to it
     learner.watch                the learner sees the labelled gradient without the terms of other passes
+    learner.lookahead            terms of the loss that depend on where this gradient leads
     signal.learn                 the signal watches the labelled gradient
     signal.gradient              and turns unlabelled images into one more gradient
     learner.constrain            e.g. GEM's projection
@@ -40,6 +41,7 @@ from gradcast.batches import (
     Unlabelled,
 )
 from gradcast.gradients.gradient import Gradient, PastGradients
+from gradcast.gradients.sgd import LearningRate
 from gradcast.replicas.replicas import Replicas, Statistics
 from gradcast.training.task_modules import TaskModules
 
@@ -110,6 +112,10 @@ class Learner(Protocol):
     def watch(self, gradient: Gradient) -> None:
         """After that: the gradient of the labelled pass, without terms that come from elsewhere."""
         return
+
+    def lookahead(self, model: Replicas, gradient: Gradient, lr: LearningRate) -> Terms | None:
+        """After that: terms of the loss that depend on where the same gradient would lead."""
+        return None
 
     def penalty(self, model: Replicas) -> Float[Tensor, " r"] | None:
         """Those terms as they are weighed, where they need no images: for the loss of a validation."""

@@ -15,7 +15,7 @@ def test_list_shows_every_table_and_figure_with_its_state(tmp_path: Path) -> Non
     states = json.loads(called("reproduce", "--json", cwd=tmp_path).stdout)
     assert all(f"  {name} " in shown for name in names())
     assert list(states) == names()
-    assert states["E3"] == {"title": "Table 5: iCIFAR-100", "rows": 47, "run": 0, "begun": 0, "not_yet": 8}
+    assert states["E3"] == {"title": "Table 5: iCIFAR-100", "rows": 47, "run": 0, "begun": 0, "not_yet": 2}
     assert max(map(len, shown.splitlines())) <= 80
 
 
@@ -35,6 +35,7 @@ def test_show_trains_nothing(tmp_path: Path) -> None:
     assert "MutexMatch" in shown.stdout
     assert "not run" in shown.stdout
     assert "not yet" in shown.stdout
+    assert "not reproduced" in shown.stdout
     assert not (tmp_path / "reproduced" / "cells").exists()
     assert max(map(len, shown.stdout.splitlines()[1:])) <= 80
     assert "gradcast report" not in shown.stdout  # there is nothing it could show

@@ -37,3 +37,9 @@ def test_only_batchnorm_trains_and_only_where_it_shall(statistics: Statistics) -
     assert all(kept) if statistics != "update" else not any(kept)
     assert not any(module.training for module in network.modules())
     assert all(len(a) == len(b) for a, b in pairwise(twice))
+
+
+def test_of_two_images_that_are_equally_far_the_first_is_chosen() -> None:
+    x = torch.tensor([[0.0], [1.0 + 1e-6], [0.5]])[[0, 1]]
+    for rows in (x, x.flip(0)):
+        assert torch.equal(herd(lambda images: images, rows, 1, slack=1e-3), rows[:1])

@@ -3,7 +3,7 @@ from typing import Literal
 import pytest
 from pydantic import ValidationError
 
-from gradcast.learners.learner_table import DescentTable, LearnerTable, ReservoirTable
+from gradcast.learners.learner_table import DescentTable, LearnerTable, ReservoirTable, TaskMemoryTable
 from gradcast.streams.scale import Scale
 
 
@@ -52,3 +52,13 @@ def test_augmentation_of_replay_goes_without_saying_where_there_is_none() -> Non
     assert [step.name for step in found.steps] == ["crop", "flip"]
     with pytest.raises(ValidationError, match="augment"):
         Replaying.model_validate({"augment": ["flop"]})
+
+
+class Remembering(TaskMemoryTable):
+    name: Literal["remembering"] = "remembering"
+
+
+def test_a_memory_of_a_task_has_the_images_of_a_replay() -> None:
+    assert Remembering(memory=10).replay == 10
+    with pytest.raises(ValidationError, match=r"learner\.memory = 9 holds fewer .* set learner\.memory to 10 or more"):
+        Remembering(memory=9)

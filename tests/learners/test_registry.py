@@ -1,16 +1,21 @@
 import pytest
 
 from gradcast.learners.agem import Agem
+from gradcast.learners.bic import Bic
 from gradcast.learners.der import Der
 from gradcast.learners.er import Er
 from gradcast.learners.ewc import Ewc
 from gradcast.learners.finetune import Finetune
 from gradcast.learners.gem import Gem
+from gradcast.learners.hal import Hal
 from gradcast.learners.hat import Hat
 from gradcast.learners.icarl import Icarl
+from gradcast.learners.independent import Independent
 from gradcast.learners.joint import Joint
+from gradcast.learners.lucir import Lucir
 from gradcast.learners.lwf import Lwf
 from gradcast.learners.mas import Mas
+from gradcast.learners.multimodal import Multimodal
 from gradcast.learners.registry import LEARNERS
 from gradcast.specs.text import load
 from gradcast.training.trainer import StepTrainer
@@ -28,16 +33,22 @@ from tests.training.scene import scheduled, shared
         ("er-ace", Er),
         ("der", Der),
         ("der-plus-plus", Der),
+        ("hal", Hal),
         ("ewc", Ewc),
         ("mas", Mas),
         ("lwf", Lwf),
         ("icarl", Icarl),
+        ("bic", Bic),
+        ("lucir", Lucir),
         ("joint", Joint),
+        ("independent", Independent),
+        ("multimodal", Multimodal),
         ("hat", Hat),
     ],
 )
 def test_learners_by_name(name: str, kind: type) -> None:
     digits = ["stream.tasks=3", f"learner.name={name}"]
+    digits += ["model.heads=masked"] if "new-classes" in LEARNERS[name].traits else []
     setting = scheduled(name) if name == "hat" else load("digits", digits).rows[0].setting
     trainer = shared().loop(setting, [0, 1]).trainer
     assert isinstance(trainer, StepTrainer)
@@ -50,6 +61,14 @@ def test_learners_by_name(name: str, kind: type) -> None:
         assert (found.memory.size, found.memory.heads.tasks, found.count) == (128, 3, 256)
     if isinstance(found, Er | Der):
         assert (found.memory.size, found.count) == (3 * 128, 10)
+    if isinstance(found, Hal):
+        assert (found.memory.size, found.count, found.anchors.size) == (128, 10, 30)
+    if isinstance(found, Bic):
+        assert (found.memory.size, found.validation.size, found.epochs, found.lr) == (118, 10, 250, 1e-3)
+    if isinstance(found, Lucir):
+        assert (found.memory.size, found.count, found.distil, found.epochs) == (128, 10, 5.0, 1)
+        assert trainer.update.sgd is not None
+        assert trainer.update.sgd.decay == 5e-4
     if isinstance(found, Ewc):
         assert (found.images, found.weight) == (128, 3.0)
     if isinstance(found, Icarl):

@@ -136,7 +136,7 @@ def test_columns_that_earlier_runs_shared_among_classes_have_the_names_of_all() 
     assert _column_names(Heads.even(2, 2), [["0", "1"], ["2", "3"]]) == ["0 / 2", "1 / 3"]
 
 
-@pytest.mark.parametrize("learner", ["acl", "hat", "pnn", "finetune"])
+@pytest.mark.parametrize("learner", ["acl", "hat", "pnn", "independent", "finetune"])
 def test_learners_with_weights_of_each_task_give_all_columns(tmp_path: Path, learner: str) -> None:
     own = ["learner.updates=1"] if learner == "acl" else []
     directory, row = trained(

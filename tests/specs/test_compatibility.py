@@ -62,9 +62,9 @@ CASES = [
     Case(2, ("signal.name=mean-teacher", "evaluation.average=3"), "evaluates an average already: leave "
          "evaluation.average out", ("signal.name=soft", "evaluation.average=3")),
     Case(3, (*ALEXNET, "learner.name=hat", "signal.name=soft"),
-         "a second network like the model, and that of 'hat' grows",
+         "a second network like the model, and that of 'hat' has parts for each task",
          (*SPLIT, *ALEXNET, "learner.name=acl", "signal.name=soft", *EQUAL)),
-    Case(3, (*ALEXNET, "learner.name=pnn", "signal.name=one-hot"), "that of 'pnn' grows",
+    Case(3, (*ALEXNET, "learner.name=pnn", "signal.name=one-hot"), "that of 'pnn' has parts for each task",
          (*ALEXNET, "learner.name=pnn", "signal.name=predicted")),
     Case(4, (*ALEXNET, "learner.name=hat", "policy.project=false"), "what the gates of 'hat' protect",
          (*ALEXNET, "learner.name=hat", "policy.guard=true")),
@@ -120,10 +120,18 @@ CASES = [
          ("head_start.steps=1", "head_start.batch=2", "head_start.signal=vicreg")),
     Case(17, ("learner.name=er-ace", "signal.name=meta-gradient", "signal.mix_up=1.0"), "set signal.mix_up=0.0",
          ("learner.name=er-ace", "signal.name=meta-gradient")),
-    Case(17, ("learner.name=lwf", "signal.name=meta-gradient", "signal.mix_up=1.0"), "the loss of 'lwf' needs",
+    Case(17, ("learner.name=lwf", "signal.name=meta-gradient", "signal.mix_up=1.0"), "the learner 'lwf' needs",
          ("learner.name=lwf", "signal.name=meta-gradient")),
+    Case(17, ("learner.name=bic", "model.heads=masked", "signal.name=meta-gradient", "signal.mix_up=1.0"),
+         "the learner 'bic' needs", ("learner.name=bic", "model.heads=masked", "signal.name=meta-gradient")),
+    Case(17, ("learner.name=lucir", "model.heads=masked", "signal.name=meta-gradient", "signal.mix_up=1.0"),
+         "the learner 'lucir' needs", ("learner.name=lucir", "model.heads=masked", "signal.name=meta-gradient")),
+    Case(17, ("learner.name=hal", "signal.name=meta-gradient", "signal.mix_up=1.0"), "the learner 'hal' needs",
+         ("learner.name=hal", "signal.name=meta-gradient")),
     Case(18, ("learner.name=er", 'learner.augment=["shift"]', 'stream.augment=["shift"]'),
          "would change an image twice: leave stream.augment out", ("learner.name=er", 'learner.augment=["shift"]')),
+    Case(19, ("signal.name=icl", "policy.batch=5"), "set policy.batch to an even number",
+         ("signal.name=icl", "policy.batch=2")),
 ]  # fmt: skip
 
 

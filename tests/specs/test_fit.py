@@ -134,8 +134,30 @@ def test_exemplars_need_room_and_passes_of_one_image(changes: list[str], message
         check(found, stream(found))
 
 
-def test_a_memory_by_class_needs_a_place_for_each() -> None:
-    found = setting("learner.name=a-gem", "learner.memory=9", "model.norm=none")
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (["learner.memory=19", "model.heads=masked"], "an image of each of the 10 classes .* set it to 20 or more"),
+        (["learner.memory=20"], "'bic' tells new classes from old ones, and these tasks share theirs"),
+        (["stream.tasks=1", "model.heads=masked"], "in a stream of one task there are none: raise stream.tasks"),
+    ],
+)
+def test_new_classes_need_old_ones_and_images_to_set_aside(changes: list[str], message: str) -> None:
+    found = setting("learner.name=bic", "model.norm=none", *changes)
+    with pytest.raises(GradcastError, match=message):
+        check(found, stream(found))
+
+
+def test_anchors_are_made_by_passes_of_several_memory_images() -> None:
+    found = setting("learner.name=hal", "learner.memory=12", "learner.replay=1")
+    with pytest.raises(GradcastError, match=r"learner\.replay leads to a pass of a single image"):
+        check(found, stream(found))
+
+
+@pytest.mark.parametrize("learner", ["a-gem", "hal", "lucir"])
+def test_a_memory_by_class_needs_a_place_for_each(learner: str) -> None:
+    replay = [] if learner == "a-gem" else ["learner.replay=2", "model.heads=masked"]
+    found = setting(f"learner.name={learner}", "learner.memory=9", "model.norm=none", *replay)
     with pytest.raises(GradcastError, match=r"learner\.memory = 9 leaves .*, a task has 10; set it to 10 or more"):
         check(found, stream(found))
 
@@ -201,3 +223,19 @@ def test_learners_with_heads_of_their_own_need_tasks_of_one_size() -> None:
     found = load("digits", ["learner.name=hat", "model.name=alexnet-like", "stream.size=12"]).rows[0].setting
     with pytest.raises(GradcastError, match=r"'hat' makes heads of one size.*choose another learner"):
         check(found, uneven_stream())
+
+
+@pytest.mark.parametrize("learner", ["ewc", "mas", "lwf", "icarl", "bic", "lucir"])
+def test_what_past_tasks_need_is_kept_where_there_are_any(learner: str) -> None:
+    found = setting(f"learner.name={learner}", "model.norm=none", "stream.tasks=1", "model.heads=masked")
+    with pytest.raises(GradcastError, match=f"'{learner}' keeps what past tasks need, and in a stream of one task"):
+        check(found, stream(found))
+
+
+@pytest.mark.parametrize("learner", ["er", "er-ace", "der", "der-plus-plus"])
+def test_a_reservoir_holds_at_least_what_is_replayed(learner: str) -> None:
+    few = setting(f"learner.name={learner}", "learner.memory=2", "learner.replay=21")
+    with pytest.raises(GradcastError, match=r"room for 20 samples in all, fewer than learner.replay = 21"):
+        check(few, stream(few))
+    enough = setting(f"learner.name={learner}", "learner.memory=2", "learner.replay=20")
+    check(enough, stream(enough))

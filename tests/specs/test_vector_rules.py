@@ -55,6 +55,12 @@ def test_vectors_from_arrays_to_a_model_that_names_classes(tmp_path: Path) -> No
         model.preprocess(np.zeros((2, 7)))
 
 
+@pytest.mark.parametrize("name", ["fixmatch", "mutexmatch", "icl"])
+def test_signals_that_match_views_take_vectors_without_augmentations(tmp_path: Path, name: str) -> None:
+    own = [f"signal.name={name}", "signal.weak=[]", "signal.strong=[]", "policy.batch=4"]
+    assert run(tmp_path, *own, "stream.normalise=standard", pool=drawn(10, 3)[0]).rows[0].matrices.shape == (2, 3, 2)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_without_normalisation_the_network_sees_the_numbers(tmp_path: Path, dtype: str) -> None:
     done = run(tmp_path, f"dtype={dtype}", "pool.name=held-out", "stream.samples=20")
@@ -114,6 +120,7 @@ def test_tasks_of_vectors_resume_to_the_same_bytes(tmp_path: Path) -> None:
             "the signal 'rotation' changes images, and these are feature vectors; choose another",
         ),
         (["signal.name=contrastive"], "choose another signal, or set its augment to []"),
+        (["signal.name=fixmatch"], "choose another signal, or set its weak and strong to []"),
         (["model.name=slim-resnet18"], "the network 'slim-resnet18' takes images, and these are feature vectors; set"),
         (["model.name=efficientnet-b0"], "the network 'efficientnet-b0' takes images"),
         (["learner.name=pnn", "model.name=alexnet-like"], "the learner 'pnn' takes images, and these are feature"),

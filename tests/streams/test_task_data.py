@@ -175,3 +175,27 @@ def test_of_few_labels_a_share_is_set_aside() -> None:
         subset = stream.task(1, seed).train
         chosen = subset.source[subset.places[stream.labelled(1, seed)], 0, 0, 1]
         assert sorted(torch.cat(both).tolist()) == sorted(chosen.tolist())
+
+
+def test_some_images_of_every_class_are_set_aside_and_the_others_keep_their_order() -> None:
+    whole = source(extra=4)
+    tasks, facts = scenarios.seeded(whole, 2, classes_per_task=3)
+    stream = Stream(tasks(0), whole.shape, facts, own_tasks=tasks)
+    data = TaskData(stream, [3, 5], Place(CPU, torch.float64), aside=2)
+    plain = TaskData(stream, [3, 5], Place(CPU, torch.float64))
+    for task in range(2):
+        held, train, first = data.validation(task), data.train(task), data.first_pass(task)
+        assert (data.held(task), data.count(task)) == (6, plain.count(task) - 6)
+        for replica in range(2):
+            assert held.y[replica].bincount().tolist() == [2, 2, 2]
+            known = {
+                part: portion.x[portion.index[replica], 0, 0, 1].tolist()
+                for part, portion in (("held", held), ("train", train), ("first", first))
+            }
+            every = plain.first_pass(task)
+            order = every.x[every.index[replica], 0, 0, 1].tolist()
+            assert known["first"] == [image for image in order if image not in known["held"]]
+            assert sorted(known["train"]) == sorted(known["first"])
+    assert data.describe()["validation_images"] == 6
+    with pytest.raises(GradcastError, match=r"learner\.memory sets 30 of the 30 labelled images of task 0 aside"):
+        TaskData(lessons([3]).stream, [3], Place(CPU, torch.float64), aside=10)

@@ -173,11 +173,12 @@ def test_every_signal_trains_in_graphs_as_in_steps(name: str, learner: str, guar
         step = Step(model, learning, 0.001, [Attached(own)], Policy(guard=guard))
         advance, generator = Captured(step) if graphs else step, torch.Generator().manual_seed(0)
         for number in range(16):
-            x = torch.rand(2, 10, 3, 16, 16, generator=generator, dtype=torch.float64).cuda()
+            x = torch.rand(2, 12, 3, 16, 16, generator=generator, dtype=torch.float64).cuda()
             y = torch.randint(3, (2, 4), generator=generator).cuda()
             used = torch.tensor([True, number % 2 == 0]).cuda()
-            truth = torch.randint(3, (2, 6), generator=generator).cuda()
-            shown = Unlabelled(x[:, 4:], used, build.views(table).count, truth=truth)
+            views = build.views(table).count
+            truth = torch.randint(3, (2, 8 // views), generator=generator).cuda()
+            shown = Unlabelled(x[:, 4:], used, views, truth=truth)
             unlabelled = (shown,) if number % 3 else ()
             metrics = advance(Batch(x[:, :4], y, number // 8), unlabelled)
         return model.theta, metrics
@@ -252,8 +253,12 @@ OF_MANY_EPOCHS = [
     "mas",
     "lwf",
     "icarl",
+    "hal",
+    "hal;learner.form=mammoth",
+    "bic",
+    "lucir",
 ]
-OF_MANY_EPOCHS += ["joint", "pnn", "hat"]
+OF_MANY_EPOCHS += ["joint", "pnn", "hat", "independent"]
 
 
 @pytest.mark.parametrize("learner", OF_MANY_EPOCHS)
@@ -271,6 +276,18 @@ def test_a_step_of_many_epochs_is_always_the_same_operations_in_the_same_places(
     loop.run([])
     assert len(made) == (2 if learner == "acl" else 1)
     assert all(each.compared > 10 for each in made)
+
+
+@pytest.mark.parametrize("signal", ["fixmatch", "mutexmatch", "mutexmatch;signal.k=2", "icl"])
+def test_signals_that_match_views_are_always_the_same_operations_in_the_same_places(
+    signal: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Traced] = []
+    monkeypatch.setattr("gradcast.training.trainer.fastest", lambda step: (made.append(Traced(step)), made[-1])[1])
+    changes = ["policy.p=1.0", "policy.batch=6", "schedule.epochs=6", "stream.batch=80"]
+    setting = scheduled("er", *changes, *f"signal.name={signal}".split(";"))
+    PreparedRun(Place(torch.device("cpu"), torch.float64), SHELF).loop(setting, [0, 1]).run([])
+    assert made[0].compared > 10
 
 
 @cache

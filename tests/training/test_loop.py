@@ -189,6 +189,7 @@ BASE = {
     "model": {"name": "mlp", "hidden": [6]},
 }
 SMALL = {"name": "alexnet-like", "latent": 6, "widths": [6], "channels": [2, 2, 2]}
+ROTATED = {"source": "digits", "scenario": "rotated", "tasks": 2, "samples": 30, "batch": 8}
 STEPS = {"name": "steps", "steps": 6, "warm_up": 2, "milestones": [5], "ramp": 2, "test_every": 3}
 
 
@@ -197,7 +198,11 @@ def setting(
 ) -> Setting:
     big = learner in ("acl", "hat", "pnn")
     small = {"updates": 1, "private_width": 2, "head_units": 4, "discriminator_units": 5} if learner == "acl" else {}
-    stream = BASE["stream"] | {"epochs": 1 if schedule else 2, "labels": labels} | ({"size": 12} if big else {})
+    stream = (
+        (ROTATED if learner == "multimodal" else BASE["stream"])
+        | {"epochs": 1 if schedule else 2, "labels": labels}
+        | ({"size": 12} if big else {})
+    )
     return Setting.model_validate(
         {
             "stream": stream,
@@ -237,7 +242,7 @@ def test_memories_store_every_image_once_however_often_a_task_is_passed_through(
         assert len({image.numpy().tobytes() for image in first[replica]}) == count
 
 
-@pytest.mark.parametrize("name", ["hat", "acl", "pnn"])
+@pytest.mark.parametrize("name", ["hat", "acl", "pnn", "independent", "multimodal"])
 @pytest.mark.parametrize("schedule", [None, STEPS])
 def test_modules_of_a_task_train_without_validation_too_and_every_replica_as_alone(
     name: str, schedule: dict[str, object] | None
@@ -253,9 +258,10 @@ def test_modules_of_a_task_train_without_validation_too_and_every_replica_as_alo
         torch.testing.assert_close(then["loss"][1], now["loss"][0], rtol=1e-3, atol=1e-4)
     for task in range(2):
         torch.testing.assert_close(weights_of(together, task)[1], weights_of(alone, task)[0], rtol=1e-2, atol=1e-3)
-    if name != "pnn":
-        assert both.rows[0].tolist() == [[0.5, 0.5]] * 2  # tasks that have no weights yet count as guessed
-        assert both.rows[1][:, 1].tolist() == [0.5, 0.5]
+    if name not in ("pnn", "independent"):
+        chance = 0.1 if name == "multimodal" else 0.5
+        assert both.rows[0].tolist() == [[chance] * 2] * 2  # tasks that have no weights yet count as guessed
+        assert both.rows[1][:, 1].tolist() == [chance] * 2
         assert {"task-0", "task-1"} <= {key.partition(".")[0] for key in together.state()}
 
 
@@ -274,13 +280,18 @@ def test_modules_of_a_task_train_without_validation_too_and_every_replica_as_alo
         "er augmented",
         "er-ace",
         "lwf",
+        "hal",
+        "bic",
+        "lucir",
         "mas",
         "joint",
+        "independent",
+        "multimodal",
     ],
 )
 @pytest.mark.parametrize("schedule", [None, STEPS])
 def test_a_run_that_is_cut_anywhere_goes_on_to_the_same_bits(name: str, schedule: dict[str, object] | None) -> None:
-    own: dict[str, object] = {"memory": 10} if name in ("gem", "er", "a-gem", "der", "ewc") else {}
+    own: dict[str, object] = {"memory": 10} if name in ("gem", "er", "a-gem", "der", "ewc", "bic") else {}
     name, *form = name.split()
     own = OWN_FORMS[form[0]] if form else own
     made = setting(name, schedule=schedule, **own)

@@ -30,6 +30,7 @@ from gradcast.reproduce.outcome import FAILED, Line
 from gradcast.reproduce.render import render
 from gradcast.reproduce.reproduce import RESULT, Request, outcome, request, table_lock, train, unsaved
 from gradcast.reproduce.show_table import DIGITS, TITLES, about, difference, gain, heading, label, save
+from gradcast.reproduce.trained import UNKNOWN
 from gradcast.reproduce.views import lay_out
 from gradcast.results.report.words import number
 from gradcast.runs.jsontext import to_json
@@ -132,23 +133,7 @@ def _names(rows: str | None) -> list[str]:
 def _print(console: Console, wanted: Request, found: list[Line], groups: Clouds) -> None:
     console.print(f"[bold]{escape(heading(wanted))}", soft_wrap=True)
     console.print(f"[dim]{escape(about(wanted))}")
-    table = Table(box=SIMPLE_HEAD)
-    table.add_column("", overflow="fold")
-    measure = next((name for line in found for name in line.item.published or {}), "acc")  # the published one
-    digits = DIGITS[measure]
-    judged, within = any(line.noise for line in found), "publ. gain is\nin noise of"
-    compared = ("\npubl.", f"{TITLES[measure]}\nours", "\npubl.", "gain\nours", *([within] * judged))
-    for title in compared if wanted.experiment.published else (TITLES[measure], "gain"):
-        table.add_column(title, justify="right", no_wrap=True)
-    for line in found:
-        published = f"{line.published[measure]:.{digits}f}" if measure in line.published else ""
-        if measure in line.ours:
-            ours = [number(line.ours[measure], digits=digits), gain(line), difference(line)]
-            cells = [published, *ours, *([NOISE.get(line.noise or "", "")] * judged)]
-        else:
-            cells = [published, "[dim]" + ("not yet" if line.item.needs else line.state.partition(":")[0])]
-        table.add_row(escape(label(line, wanted)), *(cells if wanted.experiment.published else cells[1::2]))
-    console.print(table)
+    console.print(_table(wanted, found))
     for line in found:
         if line.ours and line.state:
             console.print(f"[yellow]note:[/] {escape(f'{line.item.label}: {line.state}')}", soft_wrap=True)
@@ -157,6 +142,42 @@ def _print(console: Console, wanted: Request, found: list[Line], groups: Clouds)
             console.print(escape(f"{line.item.label} against {base}: {line.paired.verdict}"), soft_wrap=True)
     for note in in_words(groups):
         console.print(escape(note), soft_wrap=True)
+
+
+def _table(wanted: Request, found: list[Line]) -> Table:
+    """Published and ours side by side; the gain only where rows are compared."""
+    table, published = Table(box=SIMPLE_HEAD), wanted.experiment.published
+    table.add_column("", overflow="fold")
+    measure = next((name for line in found for name in line.item.published or {}), "acc")  # the published one
+    measures = [measure, *([UNKNOWN] if wanted.experiment.header.task == "both" else [])]
+    titles = [title for name in measures for title in ("\npubl.", f"{_broken(TITLES[name])}\nours")]
+    compared = any(item.against for item in wanted.experiment.items)
+    titles += ["\npubl.", "gain\nours"] * compared
+    titles = titles if published else [title.removesuffix("\nours") for title in titles[1::2]]
+    judged = any(line.noise for line in found)
+    for title in [*titles, *(["publ. gain is\nin noise of"] * judged)]:
+        table.add_column(title, justify="right", no_wrap=True)
+    for line in found:
+        cells = [cell for name in measures for cell in _both(line, name)]
+        if measure not in line.ours:
+            cells[1] = "[dim]" + line.state.partition(":")[0]
+        elif compared:
+            cells += [gain(line), difference(line)]
+        cells = cells if published else cells[1::2]
+        table.add_row(escape(label(line, wanted)), *cells, *([NOISE.get(line.noise or "", "")] * bool(line.noise)))
+    return table
+
+
+def _both(line: Line, measure: str) -> tuple[str, str]:
+    """A measure as it was published, and ours."""
+    digits = DIGITS[measure]
+    published = f"{line.published[measure]:.{digits}f}" if measure in line.published else ""
+    return published, number(line.ours[measure], digits=digits) if measure in line.ours else ""
+
+
+def _broken(title: str) -> str:
+    """A long title in two lines, for narrow terminals."""
+    return title.replace(", ", ",\n")
 
 
 def _print_list(out: Path, settings: list[str], *, json: bool) -> None:
@@ -196,5 +217,5 @@ def standing(experiment: Experiment, out: Path, settings: list[str]) -> dict[str
     cells = [Cell(item.setting, wanted.dtype) for item in items if item.setting is not None]
     missing = [len(set(wanted.seeds) - cell.seeds(wanted.cells)) for cell in cells]
     run, begun = missing.count(0), sum(0 < seeds < len(wanted.seeds) for seeds in missing)
-    total = len(experiment.items)
-    return {"title": experiment.header.title, "rows": total, "run": run, "begun": begun, "not_yet": total - len(items)}
+    counts = {"rows": len(experiment.items), "run": run, "begun": begun}
+    return {"title": experiment.header.title, **counts, "not_yet": sum(bool(item.needs) for item in experiment.items)}

@@ -100,4 +100,5 @@ ENTRY = learner_entry(
     _build,
     lambda table: "EWC" if table.form == "tasks" else "EWC, online",
     "one pass at the end of every task, none in the online form; three or four more copies of the weights",
+    "past-tasks",
 )

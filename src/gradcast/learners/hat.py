@@ -168,4 +168,5 @@ ENTRY = learner_entry(
     "one-head",
     network=_network,
     heads=_heads,
+    models=("alexnet-like",),
 )

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Shaped
 from torch import Tensor, nn
 
 from gradcast.replicas.pass_types import Statistics
@@ -12,11 +12,14 @@ from gradcast.replicas.pass_types import Statistics
 Outputs = Callable[[Tensor], Tensor]
 
 
-def herd(outputs: Outputs, x: Float[Tensor, "n *shape"], count: int) -> Float[Tensor, "chosen *shape"]:
+def herd(
+    outputs: Outputs, x: Shaped[Tensor, "n *shape"], count: int, *, slack: float = 0.0
+) -> Shaped[Tensor, "chosen *shape"]:
     """At most ``count`` of these images, in the order in which they are chosen.
 
     Every choice brings the mean output of the chosen ones nearest to the mean of all. The chosen ones pass anew before
-    each further choice: with BatchNorm their outputs depend on one another.
+    each further choice: with BatchNorm their outputs depend on one another. Of images that are farther by no more than
+    a share ``slack`` of the distance the first is chosen: two images are equally far from their own mean.
     """
     if not len(x):
         return x
@@ -26,7 +29,7 @@ def herd(outputs: Outputs, x: Float[Tensor, "n *shape"], count: int) -> Float[Te
         before = outputs(x[chosen]).sum(0) if chosen else torch.zeros_like(mean)
         away = (mean - (each + before) / (number + 1)).norm(dim=1)
         away[chosen] = torch.inf
-        chosen.append(int(away.argmin()))
+        chosen.append(int((away <= (1 + slack) * away.min()).int().argmax()) if slack else int(away.argmin()))
     return x[chosen]
 
 

@@ -146,5 +146,6 @@ ENTRY = learner_entry(
     "iCaRL",
     "a pass of one exemplar of every past class in each step, many at a task's end; memory images of all classes",
     "own-scores",
+    "past-tasks",
     recalled=lambda table, past, batch: (past * batch, past),
 )

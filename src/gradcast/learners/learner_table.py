@@ -71,3 +71,19 @@ class ReservoirTable(DescentTable):
     def places(self, tasks: int) -> int:
         """Samples that the reservoir holds in a stream of so many tasks."""
         return self.capacity or tasks * self.memory
+
+
+class TaskMemoryTable(DescentTable):
+    """Learners that replay images out of a memory of every earlier task, shared equally by its classes."""
+
+    memory: Positive = 256  # samples kept a task
+    replay: Positive = 10  # samples of earlier tasks replayed a step
+
+    @model_validator(mode="after")
+    def _enough(self) -> "TaskMemoryTable":
+        if self.memory < self.replay:
+            raise ValueError(
+                f"learner.memory = {self.memory} holds fewer samples after the first task than learner.replay = "
+                f"{self.replay} asks for; set learner.memory to {self.replay} or more, or a smaller learner.replay"
+            )
+        return self

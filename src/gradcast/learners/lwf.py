@@ -61,5 +61,10 @@ def _build(table: LwfSpec, context: Context) -> Lwf:
 
 
 ENTRY = learner_entry(
-    LwfSpec, _build, "LwF", "one more pass of the batch, forward alone; one more copy of the weights", "unmixed"
+    LwfSpec,
+    _build,
+    "LwF",
+    "one more pass of the batch, forward alone; one more copy of the weights",
+    "unmixed",
+    "past-tasks",
 )

@@ -78,4 +78,6 @@ def _build(table: MasSpec, context: Context) -> Mas:
     return Mas(table.penalty, table.combine, table.together)
 
 
-ENTRY = learner_entry(MasSpec, _build, "MAS", "a pass through every task at its end; two more copies of the weights")
+ENTRY = learner_entry(
+    MasSpec, _build, "MAS", "a pass through every task at its end; two more copies of the weights", "past-tasks"
+)

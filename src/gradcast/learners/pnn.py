@@ -51,4 +51,5 @@ ENTRY = learner_entry(
     "own-network",
     network=_network,
     heads=_heads,
+    models=("alexnet-like",),
 )

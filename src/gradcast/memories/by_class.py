@@ -73,11 +73,13 @@ class ClassMemory:
         ]
         return self.places.take(chosen)
 
-    def all_of(self, task: int) -> Replay:
-        """What a task that is over has left, class by class; where a class had too few images, some come twice."""
-        if task not in self._whole:
-            self._whole[task] = [np.resize(held, self.size) for held in self._held([task])]
-        return self.places.take(self._whole[task])
+    def all_of(self, *tasks: int) -> Replay:
+        """What tasks that are over have left, class by class; where a class had too few images, some come twice."""
+        for task in tasks:
+            if task not in self._whole:
+                self._whole[task] = [np.resize(held, self.size) for held in self._held([task])]
+        rows = zip(*(self._whole[task] for task in tasks), strict=True)
+        return self.places.take([np.concatenate(own) for own in rows])
 
     def _held(self, tasks: list[int]) -> list[Int[np.ndarray, " held"]]:
         """Slots of these tasks that have an image, for every replica."""

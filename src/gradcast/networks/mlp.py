@@ -11,7 +11,7 @@ Norm = Literal["none", "batch"]
 
 
 class MLP(nn.Module):
-    """Linear layers with ReLU between them; weights uniform by the fan-average rule, biases zero.
+    """Linear layers with ReLU between them.
 
     ``MLP([784, 100, 100, 10])`` is the published network (89,610 parameters). ``norm="batch"`` puts BatchNorm before
     each ReLU.
@@ -24,12 +24,17 @@ class MLP(nn.Module):
             if index:
                 layers += [nn.BatchNorm1d(fan_in)] if norm == "batch" else []
                 layers.append(nn.ReLU())
-            linear = nn.Linear(fan_in, fan_out)
-            nn.init.xavier_uniform_(linear.weight)
-            nn.init.zeros_(linear.bias)
-            layers.append(linear)
+            layers.append(linear_layer(fan_in, fan_out))
         self.layers = nn.Sequential(*layers)
 
     def forward(self, x: Float[Tensor, "b *shape"]) -> Float[Tensor, "b c"]:
         logits: Tensor = self.layers(x.flatten(1))
         return logits
+
+
+def linear_layer(inputs: int, outputs: int) -> nn.Linear:
+    """Weights uniform by the fan-average rule, biases zero."""
+    made = nn.Linear(inputs, outputs)
+    nn.init.xavier_uniform_(made.weight)
+    nn.init.zeros_(made.bias)
+    return made

@@ -95,6 +95,10 @@ class Heads:
         """For every task, the number of columns of its classes and of all tasks before it."""
         return tuple(accumulate((1 + max(own) for own in self.task_columns), max))
 
+    def new_columns(self, task: int) -> slice:
+        """Columns of the classes that come with this task for the first time; those of old ones lie before them."""
+        return slice(self.seen_by[task - 1] if task else 0, self.seen_by[task])
+
     def columns(self, outputs: Float[Tensor, "*any outputs"], task: int) -> Float[Tensor, "*any width"]:
         """What the loss of a step in this task sees."""
         if self.masked:
@@ -108,6 +112,13 @@ class Heads:
     ) -> Float[Tensor, "*any width"]:
         """The same for images of several ``tasks``, which broadcast against the leading axes, in a step of ``task``."""
         return self.own(outputs, tasks) if self.masked else self.columns(outputs, task)
+
+    def slopes(
+        self, outputs: Float[Tensor, "*any outputs"], tasks: Int[Tensor, "*some"], task: int
+    ) -> Float[Tensor, "*any width"]:
+        """A gradient at all outputs in the same columns; there is none where a class is absent."""
+        found = self.columns_at(outputs, tasks, task)
+        return found.masked_fill(found == ABSENT, 0.0)
 
     def seen(self, outputs: Float[Tensor, "*any outputs"], task: int) -> Float[Tensor, "*any columns"]:
         """The columns of this task and of all before it."""

@@ -1,8 +1,8 @@
 """A table or figure: its rows, what was published of each, and the settings that make them.
 
 One TOML file each, under ``tables``. A row is a setting as in any specification: common tables, and what differs from
-them, or from a row of another experiment that it is ``like``. ``needs`` names what does not exist yet. A sweep is a row
-for each value of one key.
+them, or from a row of another experiment that it is ``like``. ``needs`` names what does not exist yet;
+``not_reproduced`` says why a row never will be run. A sweep is a row for each value of one key.
 """
 
 import tomllib
@@ -24,7 +24,7 @@ from gradcast.specs.text import TABLES, parse
 
 @dataclass(frozen=True)
 class Item:
-    """One row; without a setting it cannot be run yet."""
+    """One row; without a setting it cannot be run, yet or ever."""
 
     name: str
     label: str
@@ -36,6 +36,14 @@ class Item:
     sweep: SweepTable | None = None  # that it is part of
     value: str = ""  # there
     control: Control = None
+    not_reproduced: str = ""  # why it never will be
+
+    @property
+    def missing(self) -> str:
+        """Why there is nothing to run, as tables say it."""
+        if self.not_reproduced:
+            return f"not reproduced: {self.not_reproduced}"
+        return f"not yet: {self.needs}" if self.needs else ""
 
 
 @dataclass(frozen=True)
@@ -60,10 +68,13 @@ class Experiment:
 
     def changed(self, settings: Mapping[str, Any], rows: Container[str]) -> "Experiment":
         """The same with some keys changed in these rows."""
-        return replace(self, items=tuple(_with(item, settings) if item.name in rows else item for item in self.items))
+        return replace(
+            self, items=tuple(with_changes(item, settings) if item.name in rows else item for item in self.items)
+        )
 
 
-def _with(item: Item, changes: Mapping[str, Any]) -> Item:
+def with_changes(item: Item, changes: Mapping[str, Any]) -> Item:
+    """A row with some keys changed."""
     if item.setting is None or not changes:
         return item
     try:
@@ -75,7 +86,7 @@ def _with(item: Item, changes: Mapping[str, Any]) -> Item:
 def names() -> list[str]:
     """IDs of all experiments: published tables, our own, then figures, in the order of their numbers."""
     found = [entry.name.removesuffix(".toml") for entry in _folder().iterdir() if entry.name.endswith(".toml")]
-    return sorted(found, key=lambda name: ("ECPF".index(name[0]), int(name[1:] or 0)))
+    return sorted(found, key=lambda name: ("ECPZF".index(name[0]), int(name[1:] or 0)))
 
 
 @cache
@@ -113,7 +124,7 @@ def read(raw: Mapping[str, Any]) -> Experiment:
 def _item(raw: Mapping[str, Any], common: Mapping[str, Any]) -> Item:
     row = RowTable.model_validate({key: value for key, value in raw.items() if key not in TABLES})
     setting = None
-    if not row.needs:
+    if not (row.needs or row.not_reproduced):
         base = _setting(row.like).model_dump() if row.like else common
         setting = _parsed(base, [{table: raw[table] for table in TABLES if table in raw}])[0]
     return Item(
@@ -125,6 +136,7 @@ def _item(raw: Mapping[str, Any], common: Mapping[str, Any]) -> Item:
         row.published or None,
         row.pretrained,
         control=row.control,
+        not_reproduced=row.not_reproduced,
     )
 
 
@@ -152,7 +164,7 @@ def _setting(place: str) -> Setting:
     name, _, row = place.partition("/")
     found = load(name).item(row).setting
     if found is None:
-        raise GradcastError(f"{place} cannot be run yet, so nothing can be like it")
+        raise GradcastError(f"{place} cannot be run, so nothing can be like it")
     return found
 
 

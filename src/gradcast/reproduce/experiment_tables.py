@@ -21,6 +21,7 @@ class RowTable(Table):
     against: str = ""  # the row it is compared with
     control: ControlKey = None  # as in any specification
     needs: str = ""  # what does not exist yet
+    not_reproduced: str = ""  # why it never will be run
     published: Figures = {}
     pretrained: bool = False  # published figures are of a network that starts from weights: model.weights
 
@@ -60,4 +61,5 @@ class Header(Table):
     quick: list[str] = []  # settings of a look in minutes
     quick_steps: Share = 1.0  # share of the steps of each head start in such a look
     measures: Annotated[list[Measure], Field(min_length=1)] = ["acc", "bwt", "fwt"]  # of sweeps
+    task: Literal["known", "both"] = "known"  # both: the table shows accuracies without the task too
     alone: bool = False  # cost is measured: one seed at a time, trained for this alone

@@ -12,7 +12,7 @@ from gradcast.reproduce.cells import Cell, digest
 from gradcast.reproduce.error_rates import with_errors
 from gradcast.reproduce.experiment import Experiment, Item, load
 from gradcast.reproduce.outcome import FAILED, Line, lines
-from gradcast.reproduce.quick_head_starts import shortened
+from gradcast.reproduce.quick_rows import shortened
 from gradcast.reproduce.trained import Trained, known, rows_of
 from gradcast.results.quick import QUICK_LOOK
 from gradcast.runs.directory import PAGE
@@ -92,7 +92,7 @@ def request(
     experiment = shortened(load(name)) if quick else load(name)
     count = seeds or (QUICK_SEEDS if quick else experiment.header.seeds)
     changes: dict[str, Any] = {}
-    for setting in [*(experiment.header.quick if quick else ()), *settings]:
+    for setting in settings:
         changes = specfile.assign(changes, setting)
     dtype = changes.pop("dtype", DTYPE)
     if dtype not in get_args(Arithmetic):

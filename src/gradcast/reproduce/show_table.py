@@ -6,7 +6,7 @@ from pathlib import Path
 from gradcast.reproduce.correlations import Clouds, as_dict, in_words
 from gradcast.reproduce.outcome import Line
 from gradcast.reproduce.reproduce import RESULT, Request
-from gradcast.reproduce.trained import MEASURES
+from gradcast.reproduce.trained import MEASURES, UNKNOWN
 from gradcast.results.quick import QUICK_LOOK
 from gradcast.results.report.read import TABLE
 from gradcast.results.report.tables import Cell, Table, estimate
@@ -16,6 +16,7 @@ from gradcast.runs.safe_files import write_text
 
 TITLES = {
     "acc": "ACC (%)",
+    UNKNOWN: "ACC, task unknown (%)",
     "deviation": "std of ACC",
     "bwt": "BWT",
     "fwt": "FWT",
@@ -81,7 +82,7 @@ def table(wanted: Request, found: Sequence[Line]) -> Table:
 
     Where nothing was published, ours alone.
     """
-    measures = [name for name in TITLES if _shown(name, found)] or ["acc"]
+    measures = [name for name in TITLES if _shown(name, found, wanted)] or ["acc"]
     columns = [f"{TITLES[name]} {whose}" for name in measures for whose in ("published", "ours")]
     head = [QUICK_LOOK if wanted.quick else "", *columns, "gain published", "gain ours", "published gain is", "verdict"]
     rows = [_row(line, measures, label(line, wanted)) for line in found]
@@ -123,10 +124,12 @@ def save(wanted: Request, found: Sequence[Line], groups: Clouds | None = None) -
     return place
 
 
-def _shown(name: str, found: Sequence[Line]) -> bool:
+def _shown(name: str, found: Sequence[Line], wanted: Request) -> bool:
     """Published measures, and the usual ones where we have them; how time grows, where time is published."""
+    if name == UNKNOWN and wanted.experiment.header.task == "known":
+        return False
     published = {measure for line in found for measure in line.item.published or {}}
-    usual = {*MEASURES, *({"growth"} if "milliseconds" in published else ())}
+    usual = {*MEASURES, UNKNOWN, *({"growth"} if "milliseconds" in published else ())}
     return name in published or (name in usual and any(name in line.ours for line in found))
 
 

@@ -234,6 +234,7 @@ def diagnose(lines: Sequence[Line]) -> dict[str, float]:
         "pseudo_accuracy_last_tenth": _mean(lines[-max(len(lines) // 10, 1) :], "pseudo_accuracy"),
         "label_movement": _mean(lines, "label_movement"),
         "signal_loss": _mean(lines, "signal_loss"),
+        "confident": _mean(lines, "confident"),
         "agreement": _mean(lines, "agreement"),
         "memory_agreement": _mean(lines, "memory_agreement"),
         RATIO: _median(lines, "pseudo_ratio"),

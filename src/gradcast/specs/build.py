@@ -1,6 +1,7 @@
 """From a setting to the objects it means: the one place that says how a row is built."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import torch
 from torch import nn
@@ -30,7 +31,6 @@ from gradcast.signals.signal_table import SignalTable
 from gradcast.specs.context import Context, Plan
 from gradcast.specs.spec import Setting
 from gradcast.specs.vector_rules import check_pool, like_the_stream
-from gradcast.streams.augment import Augmentation
 from gradcast.streams.draws import Draws, Feed, Views
 from gradcast.streams.named_augmentations import named
 from gradcast.streams.own_pool import OwnImages
@@ -119,11 +119,6 @@ def loop(
     draws = Draws(feeds, setting.policy, data.seeds, by_epoch=setting.plateau is not None) if feeds else None
     knowledge = task_knowledge(setting.evaluation.task, data.stream, trainer)
     return Loop(data, trainer, _schedule(setting, data, trainer, average), tests, draws, average, knowledge)
-
-
-def validation(setting: Setting) -> float:
-    """The share of labelled images that a setting sets aside."""
-    return 0.0 if setting.plateau is None else setting.plateau.validation
 
 
 def _schedule(setting: Setting, data: TaskData, trainer: Trainer, average: Average | None) -> Schedule:
@@ -215,22 +210,26 @@ def views(signal: SignalTable) -> Views:
     return found.views(signal) if isinstance(found, SignalEntry) else Views()
 
 
-FeedKey = tuple[int, tuple[Augmentation, ...]]  # number of the pool, and what happens to its images
+FeedKey = tuple[int, Views]  # number of the pool, and what happens to its images, however often they are shown
 
 
 def feeds_wanted(signals: Sequence[tuple[int, Views]]) -> dict[FeedKey, Views]:
     """Every feed's views, from each signal's pool and views: signals that want the same share one."""
     wanted: dict[FeedKey, Views] = {}
     for pool, own in signals:
-        known = wanted.get((pool, own.steps), own)
-        wanted[pool, own.steps] = Views(max(known.count, own.count), own.steps)
+        known = wanted.get(_feed_key(pool, own), own)
+        wanted[_feed_key(pool, own)] = own if own.count > known.count else known
     return wanted
 
 
 def feed_numbers(signals: Sequence[tuple[int, Views]]) -> list[int]:
     """Which feed each signal takes."""
     keys = list(feeds_wanted(signals))
-    return [keys.index((pool, own.steps)) for pool, own in signals]
+    return [keys.index(_feed_key(pool, own)) for pool, own in signals]
+
+
+def _feed_key(pool: int, views: Views) -> FeedKey:
+    return pool, views if views.each else replace(views, count=1)
 
 
 def _viewed(setting: Setting) -> list[tuple[int, Views]]:
@@ -277,7 +276,9 @@ def whole_network(setting: Setting, stream: Stream) -> nn.Module:
     """One network of a setting, as torch's random numbers make it: the model's, or the learner's own."""
     entry, tasks = _entry(setting), len(stream.tasks)
     if entry.network is None:
-        return plain_network(setting.model, stream.shape, heads(setting, stream).outputs)
+        outputs = heads(setting, stream).outputs
+        made = plain_network(setting.model, stream.shape, outputs)
+        return made if entry.adapt is None else entry.adapt(setting.learner, made, outputs)
     shape = image_shape(stream.shape, f"the learner {setting.learner.name!r}", "choose another learner")
     return entry.network(setting.learner, setting.model, shape, stream.width, tasks)
 

@@ -11,13 +11,12 @@ from gradcast.learners.acl.acl_table import AclSpec
 from gradcast.learners.dcl import DclSpec
 from gradcast.learners.gem import GemSpec
 from gradcast.learners.hat import HatSpec
-from gradcast.learners.registry import LEARNERS
-from gradcast.networks.registry import AlexNetSpec, SlimResNetSpec
 from gradcast.signals.predicted import PredictedSpec
 from gradcast.signals.pseudo_labels import PseudoLabelsSpec
 from gradcast.signals.registry import SIGNALS
-from gradcast.signals.signal_table import SignalTable
+from gradcast.specs.own_networks import all_heads, copied_teacher, own_network, teacher
 from gradcast.specs.spec import Setting
+from gradcast.specs.traits import learner_has, signal_with
 from gradcast.streams.pool_tables import OwnPoolSpec
 
 
@@ -27,64 +26,6 @@ class Rule:
 
     about: str
     problem: Callable[[Setting], str | None]
-
-
-def _with(setting: Setting, trait: str) -> SignalTable | None:
-    """The first signal of a row that has a trait."""
-    return next((signal for signal in setting.signals if trait in SIGNALS[signal.name].traits), None)
-
-
-def _learner_has(setting: Setting, trait: str) -> bool:
-    return trait in LEARNERS[setting.learner.name].traits
-
-
-def _own_network(setting: Setting) -> str | None:
-    if not _learner_has(setting, "own-network"):
-        return None
-    kinds = (AlexNetSpec, SlimResNetSpec) if isinstance(setting.learner, AclSpec) else (AlexNetSpec,)
-    model = setting.model
-    left = model.heads, model.weights, model.perturbation, model.train, model.rates
-    if isinstance(model, kinds) and left == ("auto", "", 0, "all", {}):
-        return None
-    names = " or ".join(repr(name) for name in ("alexnet-like", "slim-resnet18")[: len(kinds)])
-    return (
-        f"the learner {setting.learner.name!r} makes its networks of model.name = {names}: set that, and leave "
-        "model.heads, model.weights, model.perturbation, model.train and model.rates out"
-    )
-
-
-def _all_heads(setting: Setting) -> str | None:
-    signal = _with(setting, "all-heads")
-    if signal is None or not _learner_has(setting, "own-network"):
-        return None
-    return (
-        f"the signal {signal.name!r} compares one network's heads of all tasks, and {setting.learner.name!r} has no "
-        "such network: choose another signal or learner"
-    )
-
-
-def _teacher(setting: Setting) -> str | None:
-    signal = _with(setting, "evaluates-teacher")
-    if signal is None:
-        return None
-    if _learner_has(setting, "own-network"):
-        return (
-            f"the signal {signal.name!r} evaluates an average of the whole network, and {setting.learner.name!r} has "
-            "parts of it for each task: choose another signal or learner"
-        )
-    if setting.evaluation.average > 1:
-        return f"the signal {signal.name!r} evaluates an average already: leave evaluation.average out"
-    return None
-
-
-def _copied_teacher(setting: Setting) -> str | None:
-    found = any(isinstance(signal, PseudoLabelsSpec) for signal in setting.signals)
-    if not found or not _learner_has(setting, "own-network") or isinstance(setting.learner, AclSpec):
-        return None
-    return (
-        f"pseudo labels come from a second network like the model, and that of {setting.learner.name!r} grows with its "
-        "tasks: choose another signal or learner"
-    )
 
 
 def _hat_projects(setting: Setting) -> str | None:
@@ -130,7 +71,7 @@ def _tau_per_sample(setting: Setting) -> str | None:
 
 
 def _truth(setting: Setting) -> str | None:
-    signal = _with(setting, "truth")
+    signal = signal_with(setting, "truth")
     if signal is None or signal.pool not in ("", *(pool.name for pool in setting.pool)):  # which another rule refuses
         return None
     if isinstance(setting.pool[setting.pool_of(signal.pool)], OwnPoolSpec):
@@ -150,7 +91,7 @@ def _protected(setting: Setting) -> str | None:
 
 def _seen(setting: Setting) -> str | None:
     asks = any(isinstance(signal, PseudoLabelsSpec) and signal.outputs == "seen" for signal in setting.signals)
-    if not asks or (setting.masked and not _learner_has(setting, "one-head")):
+    if not asks or (setting.masked and not learner_has(setting, "one-head")):
         return None
     return (
         "signal.outputs = 'seen' chooses among all classes so far where a task's loss is over its own classes: set "
@@ -159,13 +100,13 @@ def _seen(setting: Setting) -> str | None:
 
 
 def _contrast(setting: Setting) -> str | None:
-    if _with(setting, "pairs") is not None and setting.policy.batch < 2:
+    if signal_with(setting, "pairs") is not None and setting.policy.batch < 2:
         return "the signal 'contrastive' tells images apart: set policy.batch to 2 or more"
     return None
 
 
 def _frozen(setting: Setting) -> str | None:
-    signal = _with(setting, "all-heads")
+    signal = signal_with(setting, "all-heads")
     if signal is None or setting.policy.batchnorm != "frozen":
         return None
     return (
@@ -190,7 +131,7 @@ def _head_start(setting: Setting) -> str | None:
     ahead, names = setting.head_start, [pool.name for pool in setting.pool]
     if not ahead.steps:
         return None
-    if _learner_has(setting, "own-network"):
+    if learner_has(setting, "own-network"):
         return (
             f"the networks of {setting.learner.name!r} have parts for each task, which a head start cannot know: set "
             "head_start.steps=0, or choose another learner"
@@ -208,10 +149,10 @@ def _head_start(setting: Setting) -> str | None:
 
 
 def _unmixed(setting: Setting) -> str | None:
-    if not _learner_has(setting, "unmixed") or not any(getattr(own, "mix_up", 0) for own in setting.signals):
+    if not learner_has(setting, "unmixed") or not any(getattr(own, "mix_up", 0) for own in setting.signals):
         return None
     return (
-        f"the loss of {setting.learner.name!r} needs the images of a batch as they are, and signal.mix_up puts "
+        f"the learner {setting.learner.name!r} needs the images of a batch as they are, and signal.mix_up puts "
         "mixtures in their place: set signal.mix_up=0.0, or choose another learner"
     )
 
@@ -253,11 +194,31 @@ def _epochs(setting: Setting) -> str | None:
     return f"schedule.name = {setting.schedule.name!r} has {own}: set that, and leave stream.epochs out"
 
 
+def _halves(setting: Setting) -> str | None:
+    signal = signal_with(setting, "halves")
+    if signal is None or setting.policy.batch % 2 == 0:
+        return None
+    return (
+        f"the signal {signal.name!r} mixes one half of the unlabelled images with the other: set policy.batch to an "
+        "even number"
+    )
+
+
 RULES = (
-    Rule("`acl`, `pnn` and `hat` make networks of their own, of the layers that `alexnet-like` has", _own_network),
-    Rule("`distil` needs one network with the heads of all tasks, which `acl`, `pnn` and `hat` have not", _all_heads),
-    Rule("`mean-teacher` evaluates a moving average of one whole network", _teacher),
-    Rule("pseudo labels need a second network like the model, and those of `pnn` and `hat` grow", _copied_teacher),
+    Rule(
+        "`acl`, `pnn`, `hat`, `independent` and `multimodal` make networks of their own, of the layers of certain ones",
+        own_network,
+    ),
+    Rule(
+        "`distil` needs one network with the heads of all tasks, which learners with networks of their own have not",
+        all_heads,
+    ),
+    Rule("`mean-teacher` evaluates a moving average of one whole network", teacher),
+    Rule(
+        "pseudo labels need a second network like the model, and `pnn`, `hat`, `independent` and `multimodal` have "
+        "parts of it for each task",
+        copied_teacher,
+    ),
     Rule("the gates of `hat` protect by rewriting the gradient, so signals must be projected", _hat_projects),
     Rule('`learner.private_input = "labelled"` pairs images, so both batches are equally large', _pairs_images),
     Rule("Adam has one counter for all seeds, and `plateau` starts optimizers anew seed by seed", _adam),
@@ -270,9 +231,10 @@ RULES = (
     Rule("a signal's pool is one of the row's, and `unlabelled` needs `stream.labels`", _own_pool),
     Rule("`steps` and `plateau` say themselves how long a task trains", _epochs),
     Rule("`model.train` freezes stages that are the same for all seeds and see images as they are", _frozen_stages),
-    Rule("a head start knows no tasks, and the networks of `acl`, `pnn` and `hat` have parts for each", _head_start),
-    Rule("the loss of `er-ace` and `lwf` needs the images of a batch, not mixtures in their place", _unmixed),
+    Rule("a head start knows no tasks, and learners with networks of their own have parts for each", _head_start),
+    Rule("`er-ace`, `lwf`, `hal`, `bic` and `lucir` need the images of a batch, not mixtures in their place", _unmixed),
     Rule("an image is augmented by the stream or by the learner, not by both", _augmented_once),
+    Rule("`icl` mixes one half of the unlabelled images with the other, so their number is even", _halves),
 )
 
 

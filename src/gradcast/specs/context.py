@@ -39,10 +39,10 @@ class Context:
     learner: Learner | None = None  # for signals: the row's
     optimizer: Callable[[], Optimizer] = Sgd  # for weights that a signal trains beside the model's
 
-    def head(self, name: str, sizes: Sequence[int]) -> Head:
+    def head(self, name: str, sizes: Sequence[int], *, normed: bool = False) -> Head:
         """A small network on top of the model's features, for a signal; its layers give so many numbers each."""
-        widths = [self.model.featured.width, *sizes]
-        return Head(widths, self.seeds, name, self.model.theta, lr=self.lr, optimizer=self.optimizer())
+        widths, optimizer = [self.model.featured.width, *sizes], self.optimizer()
+        return Head(widths, self.seeds, name, self.model.theta, lr=self.lr, optimizer=optimizer, normed=normed)
 
     def modules(self, *, shared: str, purpose: str) -> TaskModules:
         """Modules of each task: all weights but those whose names begin with ``shared``."""

@@ -10,18 +10,24 @@ from gradcast.data.images import is_vector
 from gradcast.errors import GradcastError
 from gradcast.learners.acl.acl_table import AclSpec
 from gradcast.learners.agem import AgemSpec
+from gradcast.learners.bic import BicSpec
 from gradcast.learners.dcl import DclSpec
 from gradcast.learners.ewc import EwcSpec
 from gradcast.learners.gem import GemSpec
+from gradcast.learners.hal import HalSpec
 from gradcast.learners.icarl import IcarlSpec
+from gradcast.learners.learner_table import ReservoirTable, TaskMemoryTable
 from gradcast.learners.registry import LEARNERS
 from gradcast.networks.featured import Featured
+from gradcast.signals.mutexmatch import MutexMatchSpec
 from gradcast.signals.registry import SIGNALS
+from gradcast.signals.signal_table import SignalTable
 from gradcast.specs import build
 from gradcast.specs.compatibility import contradiction
+from gradcast.specs.set_aside import held
 from gradcast.specs.spec import Setting
 from gradcast.specs.vector_rules import check_learner, check_signals
-from gradcast.streams.named_augmentations import named
+from gradcast.streams.named_augmentations import all_named_by, named
 from gradcast.streams.stream import Stream
 from gradcast.training.schedule_tables import PlateauSpec, StepsSpec
 
@@ -44,19 +50,26 @@ def check(setting: Setting, stream: Stream, seeds: Sequence[int] = (0,)) -> None
     _check_memory(setting, stream)
     _check_interval(setting, stream)
     _check_augment(setting, stream)
+    if "features" in LEARNERS[setting.learner.name].traits:
+        _check_features(setting, stream, made)
     for signal in [*setting.signals, *(setting.head_start.signal if setting.head_start.steps else ())]:
         traits = SIGNALS[signal.name].traits
-        turning = "square" in traits or "rotate" in getattr(signal, "augment", ())
+        turning = "square" in traits or "rotate" in all_named_by(signal)
         if turning and stream.shape[1] != stream.shape[2]:
             raise GradcastError(
                 f"the signal {signal.name!r} turns images, these are not square ({stream.shape[1]} x "
                 f"{stream.shape[2]}); set stream.size, or choose another signal"
             )
-        named(getattr(signal, "augment", ()), stream.shape)  # augmentations of one's own are tried
+        named(all_named_by(signal), stream.shape)  # augmentations of one's own are tried
+        _check_compared(signal, setting, stream)
         if "features" in traits:
-            outputs = build.heads(setting, stream).outputs
-            seen = build.seen_shape(setting, stream)
-            Featured(made, outputs).check(torch.rand(2, *seen, generator=torch.Generator().manual_seed(0)))
+            _check_features(setting, stream, made)
+
+
+def _check_features(setting: Setting, stream: Stream, network: nn.Module) -> None:
+    """The network ends in a linear layer, whose inputs are features."""
+    outputs, seen = build.heads(setting, stream).outputs, build.seen_shape(setting, stream)
+    Featured(network, outputs).check(torch.rand(2, *seen, generator=torch.Generator().manual_seed(0)))
 
 
 def _check_heads(setting: Setting, stream: Stream) -> None:
@@ -82,6 +95,18 @@ def _check_heads(setting: Setting, stream: Stream) -> None:
             f"evaluation.task = {asked!r} needs one network for all tasks, and {learner!r} has weights of each task's "
             "own: leave it out"
         )
+    if "same-classes" in LEARNERS[learner].traits and not stream.same_classes:
+        raise GradcastError(
+            f"the learner {learner!r} has one output layer for the classes that all tasks share, and these tasks have "
+            "different ones; choose another learner"
+        )
+    if "past-tasks" in LEARNERS[learner].traits and len(stream.tasks) == 1:
+        raise GradcastError(
+            f"the learner {learner!r} keeps what past tasks need, and in a stream of one task there are none: raise "
+            "stream.tasks, or choose another learner"
+        )
+    if "new-classes" in LEARNERS[learner].traits:
+        _check_new_classes(setting, stream)
     if "own-network" in LEARNERS[learner].traits and len(set(map(len, stream.task_classes))) > 1:
         raise GradcastError(
             f"the learner {learner!r} makes heads of one size and these tasks have different numbers of classes; "
@@ -89,14 +114,34 @@ def _check_heads(setting: Setting, stream: Stream) -> None:
         )
 
 
+def _check_new_classes(setting: Setting, stream: Stream) -> None:
+    """Some learners tell new classes from old ones."""
+    if build.heads(setting, stream).kind == "shared":
+        raise GradcastError(
+            f"the learner {setting.learner.name!r} tells new classes from old ones, and these tasks share theirs: set "
+            "model.heads=masked, which gives each task its own, or choose another learner"
+        )
+
+
 def _check_memory(setting: Setting, stream: Stream) -> None:
     """Memories that are shared equally among classes have room for each; none at all is another matter."""
     learner, width = setting.learner, stream.width
-    if isinstance(learner, AgemSpec | AclSpec) and 0 < learner.memory < width:
+    if isinstance(learner, AgemSpec | AclSpec | TaskMemoryTable) and 0 < learner.memory < width:
         none = ", or to 0" if isinstance(learner, AclSpec) else ""
         raise GradcastError(
             f"learner.memory = {learner.memory} leaves classes without an image, a task has {width}; "
             f"set it to {width} or more{none}"
+        )
+    if isinstance(learner, BicSpec) and learner.memory < 2 * width:
+        raise GradcastError(
+            f"learner.memory = {learner.memory} has no room for an image of each of the {width} classes of a task to "
+            f"train on and one to set aside; set it to {2 * width} or more"
+        )
+    if isinstance(learner, ReservoirTable) and learner.places(len(stream.tasks)) < learner.replay:
+        kept, key = learner.places(len(stream.tasks)), "capacity" if learner.capacity else "memory"
+        raise GradcastError(
+            f"learner.{key} leaves room for {kept} samples in all, fewer than learner.replay = {learner.replay} asks "
+            f"for in a step; raise learner.{key}, or lower learner.replay"
         )
     classes = sum(map(len, stream.task_classes))
     if isinstance(learner, IcarlSpec) and learner.memory < classes:
@@ -129,12 +174,22 @@ def _check_augment(setting: Setting, stream: Stream) -> None:
     named(steps, stream.shape)  # one's own are tried
 
 
+def _check_compared(signal: SignalTable, setting: Setting, stream: Stream) -> None:
+    """MutexMatch compares views by no more classes than a loss sees."""
+    width = build.heads(setting, stream).width
+    if isinstance(signal, MutexMatchSpec) and signal.k != "all" and signal.k > width:
+        raise GradcastError(
+            f"signal.k = {signal.k} is more than the {width} classes that a loss sees; set it to {width} or less, or "
+            "to 'all'"
+        )
+
+
 def _check_interval(setting: Setting, stream: Stream) -> None:
     """Online EWC knows an importance after an interval, which must not be longer than the first task."""
     learner = setting.learner
     if not isinstance(learner, EwcSpec) or learner.form != "online":
         return
-    count = stream.count(0) - int(build.validation(setting) * stream.count(0))
+    count = stream.count(0) - held(setting, stream, 0)
     batches = -(-count // setting.stream.batch)
     match setting.schedule:
         case StepsSpec(steps=steps):
@@ -153,8 +208,7 @@ def _check_interval(setting: Setting, stream: Stream) -> None:
 def _check_batches(setting: Setting, stream: Stream) -> None:
     """BatchNorm cannot normalise a single image."""
     batch, policy, learner = setting.stream.batch, setting.policy, setting.learner
-    held = 0.0 if setting.plateau is None else setting.plateau.validation
-    counts = [count - int(held * count) for count in map(stream.count, range(len(stream.tasks)))]
+    counts = [stream.count(task) - held(setting, stream, task) for task in range(len(stream.tasks))]
     short = min(min(count % batch or batch, count) for count in counts)
     passes = {"stream.batch": batch if setting.schedule.name == "steps" else short}
     if setting.signals and policy.p > 0 and policy.batchnorm != "frozen":
@@ -165,6 +219,10 @@ def _check_batches(setting: Setting, stream: Stream) -> None:
         passes["learner.reference"] = learner.reference
     if isinstance(learner, AclSpec) and learner.memory > 0:
         passes["learner.memory"] = learner.memory
+    if isinstance(learner, HalSpec):
+        passes["learner.replay"] = learner.replay
+        if learner.batchnorm != "frozen":
+            passes["learner.batchnorm"] = len(stream.task_classes[0])  # anchors after the first task
     if setting.head_start.steps:
         views = min(build.views(signal).count for signal in setting.head_start.signal)
         passes["head_start.batch"] = setting.head_start.batch * views

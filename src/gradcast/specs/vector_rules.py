@@ -4,6 +4,7 @@ from gradcast.data.images import Inputs, Shape, convert, is_vector
 from gradcast.errors import GradcastError
 from gradcast.signals.registry import SIGNALS
 from gradcast.specs.spec import Setting, StreamSpec
+from gradcast.streams.named_augmentations import named_by
 from gradcast.streams.pool_tables import CallersPoolSpec, NpzPoolSpec, OwnPoolSpec, PoolSpec
 
 
@@ -40,11 +41,11 @@ def check_learner(setting: Setting) -> None:
 def check_signals(setting: Setting) -> None:
     """Signals that learn from feature vectors."""
     for signal in [*setting.signals, *(setting.head_start.signal if setting.head_start.steps else ())]:
-        steps: list[str] = getattr(signal, "augment", [])
-        if "square" in SIGNALS[signal.name].traits or steps:
+        keys = " and ".join(named_by(signal))
+        if "square" in SIGNALS[signal.name].traits or keys:
             raise GradcastError(
                 f"the signal {signal.name!r} changes images, and these are feature vectors; choose another signal"
-                + (", or set its augment to []" if steps else "")
+                + (f", or set its {keys} to []" if keys else "")
             )
 
 

@@ -56,6 +56,7 @@ class Portion:
 class TaskData:
     """Every task of a stream for these seeds; ``validation`` is the share of labelled images that is set aside.
 
+    Without such a share, ``aside`` images of every class are: the same share would leave classes without one.
     Labels of images to train on are what a loss of these ``heads`` asks for (None: places among a task's classes).
     Labels of test images are places among a task's classes.
     """
@@ -67,19 +68,20 @@ class TaskData:
         place: Place,
         *,
         validation: float = 0.0,
+        aside: int = 0,
         heads: Heads | None = None,
     ) -> None:
         self.stream, self.seeds, self.place, self.validation_share = stream, list(seeds), place, validation
-        self.heads = heads
+        self.heads, self.aside = heads, 0 if validation else aside
         self.tasks = len(stream.tasks)
-        for task in range(self.tasks) if validation else ():
+        for task in range(self.tasks) if validation or aside else ():
             self._check(task)
         self._made: dict[int, tuple[Portion, Portion]] = {}
 
     def describe(self) -> dict[str, object]:
         """What was made of the source, to be stored with a run."""
         found, tasks = self.stream.describe(), range(self.tasks)
-        if not self.validation_share:
+        if not self.held(0):
             return found
         return found | {
             "labelled_images": [self.count(task) for task in tasks],
@@ -90,6 +92,8 @@ class TaskData:
 
     def held(self, task: int) -> int:
         """Labelled images of the task that are set aside."""
+        if self.aside:
+            return self.aside * len(self.stream.task_classes[task])
         return int(self.validation_share * self.stream.count(task))
 
     def count(self, task: int) -> int:
@@ -116,8 +120,13 @@ class TaskData:
     def first_pass(self, task: int) -> Portion:
         """Images to train on in the order of a first pass."""
         train = self.train(task)
-        orders = [self.stream.first_pass(task, seed) for seed in self.seeds]
-        rows = [np.searchsorted(self.stream.labelled(task, s), o) for s, o in zip(self.seeds, orders, strict=True)]
+        rows = []
+        for seed in self.seeds:
+            order, shown = self.stream.first_pass(task, seed), self.stream.labelled(task, seed)
+            if self.aside:
+                shown = shown[self._aside(task, seed)[1]]
+                order = order[np.isin(order, shown)]
+            rows.append(np.searchsorted(shown, order))
         return train.ordered(np.stack(rows))
 
     def epoch(self, task: int, epoch: int) -> Portion:
@@ -147,11 +156,17 @@ class TaskData:
 
     def _check(self, task: int) -> None:
         held, count = self.held(task), self.stream.count(task)
-        if not 0 < held < count:
+        if 0 < held < count:
+            return
+        if self.aside:
             raise GradcastError(
-                f"a share of {self.validation_share} of the {count} labelled images of task {task} leaves {held} to "
-                f"validate and {count - held} to train on; both need one or more: change schedule.validation"
+                f"learner.memory sets {held} of the {count} labelled images of task {task} aside, which leaves none to "
+                "train on: lower it, or raise stream.samples or stream.labels"
             )
+        raise GradcastError(
+            f"a share of {self.validation_share} of the {count} labelled images of task {task} leaves {held} to "
+            f"validate and {count - held} to train on; both need one or more: change schedule.validation"
+        )
 
     def _split(self, task: int) -> tuple[Portion, Portion]:
         """Made once; tasks whose pixels were moved have images of their own, of which only the latest are kept."""
@@ -165,7 +180,9 @@ class TaskData:
         subsets, chosen, held = [], [], self.held(task)
         for seed in self.seeds:
             own = self.stream.labelled(task, seed)
-            if held:
+            if self.aside:
+                own = own[np.concatenate(self._aside(task, seed))]
+            elif held:
                 own = own[numpy_generator(seed, "validation", task).permutation(len(own))]
             subsets.append(self.stream.task(task, seed).train)
             chosen.append(own)
@@ -173,6 +190,15 @@ class TaskData:
         if self.heads is not None:
             whole = replace(whole, y=self.heads.labels(whole.y, task))
         return whole.cut(held, whole.y.shape[1]), whole.cut(0, held)
+
+    def _aside(self, task: int, seed: int) -> tuple[Int[np.ndarray, " held"], Int[np.ndarray, " rest"]]:
+        """Places of labelled images that are set aside, class by class in turn, and of the others in rising order."""
+        own = self.stream.labelled(task, seed)
+        order = numpy_generator(seed, "validation", task).permutation(len(own))
+        y = self.stream.task(task, seed).train.y[own[order]]
+        turn = (y[:, None] == np.arange(len(self.stream.task_classes[task]))).cumsum(0)[np.arange(len(y)), y]
+        held = order[np.argsort(turn, kind="stable")][: self.held(task)]
+        return held, np.setdiff1d(np.arange(len(own)), held)
 
     def _portion(self, task: int, subsets: Sequence[Subset], chosen: Sequence[np.ndarray]) -> Portion:
         """These images of each seed's own subset; an image that several seeds have lies on the device once."""

@@ -1,7 +1,7 @@
 """One training step: the only place where learner and signals meet."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import torch
@@ -152,9 +152,15 @@ class Step:
         terms = self.learner.terms(self.model, labelled)
         gradient = made.pull(whole) if terms is None else _with_outputs(made, whole, terms, width)
         self.learner.watch(gradient)
-        if terms is None:
-            return labelled, gradient, loss, {}
-        return labelled, gradient if terms.gradient is None else gradient + terms.gradient, loss, terms.metrics
+        if terms is not None and terms.watched and terms.outputs is not None:
+            rows = terms.outputs[:, :size] * (y.shape[1] / size)  # as if the loss were the mean over the batch alone
+            labelled = replace(labelled, dz=dz + self.model.heads.slopes(rows, batch.each_task, batch.task))
+        metrics: Metrics = {}
+        for found in (terms, self.learner.lookahead(self.model, gradient, self.lr)):
+            if found is not None:
+                gradient = gradient if found.gradient is None else gradient + found.gradient
+                metrics |= found.metrics
+        return labelled, gradient, loss, metrics
 
     def _mixed(self, previews: Sequence[Preview]) -> tuple[Mixed | None, Preview | None]:
         """What takes the place of the labelled batch, if a signal has something."""

@@ -173,12 +173,12 @@ class StepTrainer:
         """New modules where a task has its own; with momentum, an optimizer that has none yet."""
         if self.modules is not None:
             self.modules.begin(images.task)
+        self.update.learner.task_begins(self.model, images)  # may change weights, which a restart goes back to
         if self.restarts:
             self.start.keep(self.trained(), torch.ones(self.model.count, dtype=torch.bool))
         if isinstance(self.update.sgd, Sgd):
             self.update.sgd.renew()
             self._renew_signals(torch.ones(self.model.count, dtype=torch.bool))
-        self.update.learner.task_begins(self.model, images)
 
     def step(self, batch: Batch, draw: Draw, turn: Turn) -> Metrics:
         """The updates; what is told is of the last one, and of all whether they were finite."""

@@ -34,6 +34,11 @@ TINY = (
     "policy.p=0.6",
     "policy.batch=4",
 )
+OWN = {
+    "icarl": ["learner.memory=60"],  # of all classes of all tasks
+    "bic": ["learner.memory=20", "stream.samples=25", "model.heads=masked"],  # ten images of a task are set aside
+    "lucir": ["learner.memory=12", "model.heads=masked"],
+}
 STEPS = 18
 ROW = "run"
 
@@ -74,8 +79,8 @@ def tiny(*settings: str, seeds: tuple[int, ...] = (3, 5)) -> Spec:
     named = {setting.split(".")[0] for setting in settings if setting.startswith(("model.name=", "pool.name="))}
     common = [setting for setting in TINY if setting.split(".")[0] not in named]
     learner = next((own.partition("=")[2] for own in settings if own.startswith("learner.name=")), "gem")
-    places = 60 if learner == "icarl" else 12  # of all classes of all tasks, or of a task
-    memory = [f"learner.memory={places}"] if "memory" in LEARNERS[learner].table.model_fields else []
+    memory = ["learner.memory=12"] if "memory" in LEARNERS[learner].table.model_fields else []
+    memory = OWN.get(learner, memory)
     if any(setting.startswith("schedule.") for setting in settings):
         common = [setting for setting in common if not setting.startswith("stream.epochs")]
     content: dict[str, Any] = {"name": "tiny", "seeds": list(seeds)}

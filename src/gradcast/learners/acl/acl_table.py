@@ -71,6 +71,7 @@ ENTRY = LearnerEntry(
     frozenset({"own-network", "task-modules", "one-head"}),
     network=_network,
     heads=_heads,
+    models=("alexnet-like", "slim-resnet18"),
     trainer=_trainer,
     recalled=lambda table, past, batch: (batch + 2 * table.memory, 0),  # features come from a second pass
 )

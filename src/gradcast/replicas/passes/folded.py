@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn.functional import batch_norm, linear, max_pool2d
 from torch.overrides import TorchFunctionMode
 
+from gradcast.networks.cosine import cosines, direction
 from gradcast.networks.gates import gated, scaled
 from gradcast.networks.normalisation import batch_norm_relu
 from gradcast.replicas.passes import unfold as patches
@@ -124,6 +125,7 @@ class Folding(TorchFunctionMode):
             torch.conv2d: self._convolution,
             batch_norm: self._batch_norm,
             batch_norm_relu: self._batch_norm_relu,
+            cosines: self._cosines,
             scaled: self._scaled,
             gated: self._gated,
             max_pool2d: pooled,
@@ -174,6 +176,11 @@ class Folding(TorchFunctionMode):
         if patches.pay(x, filters, options):
             return patches.convolved(x, filters, self._of(bias), options[0])
         folded: Tensor = Convolution.apply(x, filters, self._of(bias), options)  # type: ignore[no-untyped-call]
+        return folded
+
+    def _cosines(self, x: Tensor, weight: Tensor) -> Tensor:
+        own = self.stacked[self.names[id(weight)]]
+        folded: Tensor = Linear.apply(direction(x), direction(own), None)  # type: ignore[no-untyped-call]
         return folded
 
     def _scaled(self, x: Tensor, scale: Tensor) -> Tensor:

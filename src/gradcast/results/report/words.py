@@ -30,6 +30,7 @@ DIAGNOSTICS = {
     "pseudo_accuracy_last_tenth": "unlabelled images labelled rightly, in the last tenth",
     "label_movement": "how far meta-gradient moves labels",
     "signal_loss": "the signal's own loss",
+    "confident": "share of unlabelled images above the threshold",
     "agreement": "cosine to the labelled gradient",
     "memory_agreement": "share of memories not opposed",
     "pseudo_ratio_median": "length beside the labelled gradient, median",
