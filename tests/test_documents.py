@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from tools.render_settings import pages, rendered
 
 from gradcast.learners.registry import LEARNERS
 
@@ -36,3 +37,10 @@ def test_every_learner_has_a_page() -> None:
     named = {name for cell in rows for name in re.findall(r"`([^`]+)`", cell)}
     assert named == LEARNERS.own - {"python"}
     assert all((ROOT / "docs" / page).is_file() for page in rows.values())
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.stem)
+def test_a_learners_page_lists_the_settings_of_the_code(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert text.endswith(rendered(pages()[page])), "run python tools/render_settings.py"
+    assert "|  |\n" not in text, "a setting without a meaning"

@@ -25,7 +25,7 @@ class AgemSpec(DescentTable):
     lr: Rate = 0.03
     memory: Positive = 65  # samples kept a task, equally many of each class
     reference: Positive = 256  # samples of all earlier tasks that make a step's constraint
-    batchnorm: Statistics = "update"
+    batchnorm: Statistics = "update"  # what the memories' pass does to BatchNorm statistics
 
 
 @dataclass

@@ -46,8 +46,7 @@ class ReservoirTable(DescentTable):
     memory: Positive = 256  # samples kept a task, on average: the reservoir holds this times the number of tasks
     replay: Positive = 10  # samples replayed a step
     capacity: Natural = 0  # samples kept in all; 0: as ``memory`` says
-    # of batch and replayed images, anew in every update; memories store them as they come
-    augment: list[AnyAugmentation] = Field(default=[])
+    augment: list[AnyAugmentation] = Field(default=[])  # of batch and replay, anew in every update; stored as they come
     omitted_defaults: ClassVar[tuple[str, ...]] = ("augment",)
 
     @model_validator(mode="after")

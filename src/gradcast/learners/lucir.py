@@ -41,7 +41,7 @@ class LucirSpec(TaskMemoryTable):
     margin: Weight = 0.5  # between cosines
     ranking: Weight = 1.0  # weight of the margin's loss
     finetune: Natural = 1  # passes through the memory at a task's end that train the classifier alone
-    finetune_lr: Rate = 0.01
+    finetune_lr: Rate = 0.01  # learning rate of these passes
 
 
 @dataclass

@@ -16,10 +16,10 @@ class AclSettings(Table):
     difference: bool = True  # False: no orthogonality and, as in the published code, no reversal either
     updates: Positive = 5  # of the model for each labelled batch
     judgements: Natural = 1  # of the discriminator for each labelled batch
-    momentum: Momentum = 0.9
-    decay: Weight = 0.01
-    discriminator_units: Positive = 175
-    discriminator_lr: Rate = 0.001
-    discriminator_decay: Weight = 0.01
+    momentum: Momentum = 0.9  # of SGD
+    decay: Weight = 0.01  # weight decay of SGD
+    discriminator_units: Positive = 175  # width of its hidden layers
+    discriminator_lr: Rate = 0.001  # its learning rate
+    discriminator_decay: Weight = 0.01  # its weight decay
     discriminator_scale: Weight = 1.0  # factor of its own loss; miniImageNet 0.005
     private_input: PrivateInput = "labelled"  # what the private module sees while the shared one sees unlabelled images
