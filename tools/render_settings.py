@@ -32,11 +32,11 @@ def rendered(names: list[str]) -> str:
     parts = [HEADING]
     for name in names:
         entry = LEARNERS[name]
-        parts.append(f'`learner.name = "{name}"`. Cost: {entry.cost.replace(chr(96) * 2, chr(96))}.')
-        lines = [
-            f"| `{line.name}` | {_code(line.default)} | {_meaning(line.meaning)} |" for line in settings_of(entry.table)
-        ]
-        parts.append("\n".join(["| setting | default | meaning |", "|---|---|---|", *lines]))
+        parts.append(f'`learner.name = "{name}"`. Cost: {_marked(entry.cost)}.')
+        lines = ["| setting | default | meaning |", "|---|---|---|"]
+        for line in settings_of(entry.table):
+            lines.append(f"| `{line.name}` | {_code(line.default)} | {_marked(line.meaning)} |")
+        parts.append("\n".join(lines))
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 
