@@ -36,7 +36,7 @@ def test_show_trains_nothing(tmp_path: Path) -> None:
     assert "not run" in shown.stdout
     assert "not yet" in shown.stdout
     assert "not reproduced" in shown.stdout
-    assert not (tmp_path / "reproduced" / "cells").exists()
+    assert not (tmp_path / "runs" / "cells").exists()
     assert max(map(len, shown.stdout.splitlines()[1:])) <= 80
     assert "gradcast report" not in shown.stdout  # there is nothing it could show
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from gradcast.errors import GradcastError
-from gradcast.reproduce.cells import ROW, Cell, digest
+from gradcast.reproduce.cells import ROW, Cell
 from gradcast.specs.spec import Setting
 from gradcast.specs.text import load
 from tests.reproduce.scene import experiment
@@ -61,12 +61,6 @@ def test_the_name_of_several_signals_is_one_that_a_run_may_have() -> None:
     spec = Cell(several).spec([0])
     assert spec.name.startswith("digits-finetune-meta-gradient-predicted-")
     assert spec.rows[0].setting == several
-
-
-def test_a_name_does_not_depend_on_the_order_of_keys() -> None:
-    facts = setting("predicted").model_dump()
-    assert digest(facts) == digest({table: facts[table] for table in reversed(facts)})
-    assert digest(facts) != digest(facts | {"policy": {}})
 
 
 def test_seeds_that_saw_other_data_are_not_put_together(tmp_path: Path) -> None:

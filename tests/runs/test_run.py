@@ -119,9 +119,10 @@ def test_a_finished_row_is_not_repeated_and_an_unfinished_one_is(tmp_path: Path)
     marker = directory.path / "base" / "env.json"
     (directory.path / "random" / "env.json").unlink()
     (directory.path / "random" / "manifest.json").unlink()
+    (directory.seed("random", 0) / "metrics.jsonl").unlink()
     (directory.seed("random", 0) / "metrics.jsonl").write_text("half a line")
     before = marker.stat().st_mtime_ns
-    _, second = cpu(small(), tmp_path)
+    _, second = run(small(), out=tmp_path, device="cpu", reuse=False)
     assert marker.stat().st_mtime_ns == before
     assert [r.acc() for r in first] == [r.acc() for r in second]
 
@@ -140,7 +141,7 @@ def test_finished_rows_are_reported_although_a_later_one_diverged(tmp_path: Path
     spec = small("row.random.learner.name=finetune", "row.random.learner.lr=1e20")
     with pytest.raises(GradcastError, match="not finite"):
         cpu(spec, tmp_path)
-    (directory,) = (RunDirectory(path) for path in tmp_path.iterdir() if path.is_dir())
+    (directory,) = (RunDirectory(path.parent) for path in tmp_path.glob("*/spec.toml"))
     assert [row["name"] for row in json.loads((directory.path / "result.json").read_text())] == ["base", "predicted"]
     assert (directory.path / "report.md").is_file()
 

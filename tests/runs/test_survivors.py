@@ -64,7 +64,7 @@ def test_a_row_without_survivors_says_why_every_time(tmp_path: Path) -> None:
     for _ in range(2):
         with pytest.raises(Diverged, match=r"not finite at step"):
             run(spec(0, 2), out=tmp_path, device="cpu")
-    (directory,) = (RunDirectory(path) for path in tmp_path.iterdir() if path.is_dir())
+    (directory,) = (RunDirectory(path.parent) for path in tmp_path.glob("*/spec.toml"))
     assert not directory.finished("random")
     assert directory.diverged("random").keys() == {0, 2}
     (unfinished,) = read_runs(directory.path).runs[0].unfinished

@@ -119,6 +119,8 @@ def _content(path: Path) -> object:
     match path.name:
         case "env.json":
             return sorted(json.loads(path.read_text()))
+        case "trained.json":
+            return json.loads(path.read_text())["files"]
         case "manifest.json":
             files = json.loads(path.read_text())["files"]
             return {name: entry for name, entry in files.items() if name != "env.json"}

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import gradcast
-from gradcast.cli import data_command
+from gradcast.cli import data_command, runs_command
 from gradcast.cli.bench_command import bench
 from gradcast.cli.compare_command import compare
 from gradcast.cli.console import complain, show_warning
@@ -34,6 +34,7 @@ COMMANDS = (run, presets, methods, ssl, pretrain, reproduce, compare, report, wa
 for command in COMMANDS:
     app.command()(command)
 app.add_typer(data_command.app, name="data")
+app.add_typer(runs_command.app, name="runs")
 
 
 def _version(asked: bool) -> bool:

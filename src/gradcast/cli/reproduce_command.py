@@ -57,7 +57,7 @@ def reproduce(
         Path | None, typer.Option(help="the same table's result.json from elsewhere: its seeds are not trained again")
     ] = None,
     data: DataOption = None,
-    out: OutOption = Path("reproduced"),
+    out: OutOption = Path("runs"),
     device: DeviceOption = "auto",
     threads: ThreadsOption = None,
     json: JsonOption = False,

@@ -4,18 +4,16 @@ A cell is a setting and an arithmetic; its seeds lie in one run directory or sev
 together only where they saw the same data.
 """
 
-import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from gradcast.devices import Arithmetic
 from gradcast.results.result import RowResult, read
+from gradcast.runs.cell_key import digest, in_a_word, used_tables
 from gradcast.runs.directory import RunDirectory
 from gradcast.runs.prepared import Display
 from gradcast.runs.run import complete, run
-from gradcast.specs.controls import pools_used
 from gradcast.specs.spec import Row, Setting, Spec, describe
 
 ROW = "row"
@@ -31,11 +29,7 @@ class Cell:
     @property
     def name(self) -> str:
         """What it is in a word, and a hash of what decides the result."""
-        unused = _unused(self.setting)
-        facts = {table: value for table, value in self.setting.model_dump().items() if table not in unused}
-        signals = "-".join(signal.name for signal in self.setting.signal)
-        kind = f"{self.setting.stream.source}-{self.setting.learner.name}-{signals}"
-        return f"{kind}-{digest([facts, self.dtype])}"
+        return f"{in_a_word(self.setting)}-{digest([used_tables(self.setting), self.dtype])}"
 
     def spec(self, seeds: Sequence[int], title: str = "") -> Spec:
         """A run of nothing else."""
@@ -89,8 +83,10 @@ class Cell:
         device: str,
         display: Display | None,
         title: str = "",
+        *,
+        store: Path | None = None,
     ) -> None:
-        """The seeds that are missing; ``title`` is what their reports are headed.
+        """The seeds that are missing; ``title`` is what their reports are headed, ``store`` where others may be.
 
         A run that was killed between its last step and its report is completed first.
         """
@@ -98,19 +94,8 @@ class Cell:
             complete(place)
         missing = sorted(set(seeds) - self.seeds(out))
         if missing:
-            run(self.spec(missing, title), out=out, data=data, device=device, display=display)
-
-
-def _unused(setting: Setting) -> set[str]:
-    """Tables that decide nothing: without a signal the policy, without a head start as well the pool."""
-    without_signal = set() if setting.signals else {"policy"}
-    without_head_start = set() if setting.head_start.steps else {"head_start"}
-    return without_signal | without_head_start | (set() if pools_used(setting) else {"pool"})
-
-
-def digest(facts: object) -> str:
-    """A short name for facts that JSON can hold, in whatever order they are told."""
-    return hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=6).hexdigest()
+            spec, reuse = self.spec(missing, title), store is not None
+            run(spec, out=out, data=data, device=device, display=display, store=store, reuse=reuse)
 
 
 def content(place: RunDirectory) -> dict[str, object]:

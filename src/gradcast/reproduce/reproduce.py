@@ -8,16 +8,18 @@ from typing import Any, get_args
 
 from gradcast.devices import Arithmetic
 from gradcast.errors import Diverged, GradcastError
-from gradcast.reproduce.cells import Cell, digest
+from gradcast.reproduce.cells import Cell
 from gradcast.reproduce.error_rates import with_errors
 from gradcast.reproduce.experiment import Experiment, Item, load
 from gradcast.reproduce.outcome import FAILED, Line, lines
 from gradcast.reproduce.quick_rows import shortened
 from gradcast.reproduce.trained import Trained, known, rows_of
 from gradcast.results.quick import QUICK_LOOK
+from gradcast.runs.cell_key import digest
 from gradcast.runs.directory import PAGE
 from gradcast.runs.prepared import Display, RowObserver
 from gradcast.runs.safe_files import locked, make_folder, sweep
+from gradcast.runs.seed_store import STORE
 from gradcast.specs import text as specfile
 from gradcast.specs.spec import Spec
 from gradcast.training.loop import Extent, Position
@@ -46,6 +48,11 @@ class Request:
     def cells(self) -> Path:
         """The folder of all trained settings; rows whose cost is measured are trained for that alone."""
         return self.out / ("cells-alone" if self.experiment.header.alone else "cells")
+
+    @property
+    def store(self) -> Path | None:
+        """Where seeds of other runs may be; what is trained for its cost is trained anew."""
+        return None if self.experiment.header.alone else self.out / STORE
 
     @property
     def folder(self) -> Path:
@@ -131,7 +138,8 @@ def train(wanted: Request, *, data: Path | None, device: str, display: Display |
             for seeds in groups * (2 if item.name in wanted.known else 1):  # these may turn out to be of other data
                 missing = [seed for seed in seeds if seed not in wanted.known_seeds(item)]
                 title = QUICK_LOOK if wanted.quick else ""
-                Cell(item.setting, wanted.dtype).train(missing, wanted.cells, data, device, shown, title)
+                cell = Cell(item.setting, wanted.dtype)
+                cell.train(missing, wanted.cells, data, device, shown, title, store=wanted.store)
         except Diverged as error:
             failed[item.name] = f"diverged: {error}"
         except GradcastError as error:  # a pool that is not there; other rows may have theirs

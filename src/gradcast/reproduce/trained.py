@@ -7,13 +7,15 @@ from typing import Any
 
 from gradcast.devices import Arithmetic
 from gradcast.errors import GradcastError, message_of
-from gradcast.reproduce.cells import ROW, Cell, content, digest
+from gradcast.reproduce.cells import ROW, Cell, content
 from gradcast.reproduce.experiment import Experiment, Item
 from gradcast.results.measures import Measures
 from gradcast.results.result import RowResult, errors
 from gradcast.results.sample import Sample
+from gradcast.runs.cell_key import digest
 from gradcast.runs.directory import RunDirectory
 from gradcast.runs.jsontext import parse_json
+from gradcast.runs.reuse import REUSED
 
 # Measures as published tables give them: ACC in per cent, transfer divided by the number of tasks.
 MEASURES = {"acc": ("acc", 100.0), "bwt": ("bwt_ref", 1.0), "fwt": ("fwt_ref", 1.0)}
@@ -210,9 +212,14 @@ def _environment(place: RunDirectory) -> tuple[dict[str, float], str]:
     try:
         facts = parse_json(place.read(ROW, "env.json"))
         time, commit = facts["time"], facts.get("commit")
-        day, version = str(time["started"])[:10], facts["versions"]["torch"]
+        day, version = time["started"], facts["versions"]["torch"]
         device = facts["device"]
         cost = {name: float(time[key]) for name, key in COSTS.items() if time.get(key) is not None}
+        others = [_origin(own["device"], own["torch"], own["started"], own["commit"]) for own in facts.get(REUSED, [])]
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise GradcastError(f"{file} cannot be read ({message_of(error)}); delete {place.path} and run again") from None
-    return cost, f"{device}, torch {version}, {day}" + (f", commit {commit}" if commit else "")
+    return cost, _origins([_origin(device, version, day, commit), *others])
+
+
+def _origin(device: object, version: object, started: object, commit: object) -> str:
+    return f"{device}, torch {version}, {str(started)[:10]}" + (f", commit {commit}" if commit else "")

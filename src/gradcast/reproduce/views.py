@@ -1,8 +1,8 @@
 """A table's rows as run directories, which reports, comparisons and the live view take like any other.
 
-Beside a table lies a folder for each row that others are compared with, say ``reproduced/E1/gem``: a specification of
+Beside a table lies a folder for each row that others are compared with, say ``runs/E1/gem``: a specification of
 that row and of those, and links to where their seeds lie in the cells. Rows that share other seeds with it have another
-folder, say ``reproduced/E1/gem-3-seeds``.
+folder, say ``runs/E1/gem-3-seeds``.
 """
 
 import os

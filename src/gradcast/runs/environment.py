@@ -16,7 +16,7 @@ PACKAGES = ("gradcast", "torch", "numpy", "scipy", "scikit-learn", "pillow", "py
 def describe(device: torch.device) -> dict[str, object]:
     """Facts that may explain a difference between two runs."""
     return {
-        "versions": {"python": platform.python_version()} | {name: _version(name) for name in PACKAGES},
+        "versions": {"python": platform.python_version()} | {name: installed(name) for name in PACKAGES},
         "commit": _commit(),
         "source": source_digest(PACKAGE),
         "platform": platform.platform(),
@@ -37,7 +37,8 @@ def source_digest(package: Path) -> str:
 
 
 @cache
-def _version(package: str) -> str | None:
+def installed(package: str) -> str | None:
+    """The version of a package; None where it is not installed."""
     try:
         return version(package)
     except PackageNotFoundError:

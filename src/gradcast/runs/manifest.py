@@ -23,6 +23,8 @@ UNKNOWN_TASK = "accuracy-unknown-task.csv"  # the same without the task of test 
 SEED_FILES = ("metrics.jsonl", ACCURACY, UNKNOWN_TASK, "weights.safetensors", "head_start.json", "features.json")
 BLOCK = 2**20
 FileName = Annotated[str, Field(pattern=rf"^({'|'.join(ROW_FILES)}|seed-[0-9]+/({'|'.join(SEED_FILES)}))$")]
+SeedFileName = Annotated[str, Field(pattern=rf"^({'|'.join(SEED_FILES)})$")]
+Share = Annotated[float, Field(ge=0, le=1)]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 
 

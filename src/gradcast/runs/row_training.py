@@ -7,15 +7,15 @@ from itertools import islice, product
 from gradcast.head_start.make import Saving
 from gradcast.head_start.store import CURVES, TIMES, HeadStart
 from gradcast.results.feature_files import write_feature_map
-from gradcast.results.stored import RATIO, mean_ratio
 from gradcast.runs import environment
 from gradcast.runs.checkpoint.attempt import Attempt, tidy
 from gradcast.runs.checkpoint.keeper import Checkpoints, Safety
 from gradcast.runs.checkpoint.stop import Stop
-from gradcast.runs.directory import UNDONE, RunDirectory
+from gradcast.runs.directory import RunDirectory
 from gradcast.runs.memory_errors import enough_memory
 from gradcast.runs.prepared import PreparedRun, RowObserver
 from gradcast.runs.recorder import Recorder
+from gradcast.runs.reuse import Reuse
 from gradcast.runs.stopwatch import Stopwatch
 from gradcast.runs.trackers import Tracker
 from gradcast.specs.spec import Row, Spec
@@ -39,6 +39,7 @@ class RowTraining:
     watch: Stopwatch
     ahead: Mapping[int, HeadStart]
     facts: Mapping[str, object]  # where this happens
+    reuse: Reuse  # other seeds of the row, which are trained already
     shown: list[RowObserver] = field(default_factory=list)
 
     def train_group(self, index: int, loop: Loop) -> None:
@@ -73,10 +74,8 @@ class RowTraining:
 
     def finish(self) -> None:
         """All groups are done: say where and how long, and mark the row as finished."""
-        undone = {str(seed): share for seed, share in self.attempt.undone.items() if share}
-        told = {**self.facts, "time": self._times(), **({UNDONE: undone} if undone else {})}
-        told[RATIO] = mean_ratio([self.directory.metrics(self.row.name, seed) for seed in self.spec.seeds])
-        self.directory.finish(self.row.name, told, self.attempt.files)
+        told = {**self.facts, "time": self._times()}
+        self.reuse.finish(self.directory, self.row.name, told, self.attempt.files, self.attempt.undone)
         tidy(self.directory.path / self.row.name)
 
     def _keeper(self, loop: Loop, recorder: Recorder) -> Checkpoints:
@@ -132,11 +131,15 @@ def train_row(
     row: Row,
     directory: RunDirectory,
     shared: PreparedRun,
+    reuse: Reuse,
     trackers: Sequence[Tracker] = (),
     safety: Safety | None = None,
     stop: Stop | None = None,
 ) -> None:
-    """One row, from where an earlier attempt stopped; what is done of that is checked before training goes on."""
+    """The seeds of one row that are not trained yet, from where an earlier attempt stopped.
+
+    What is done of that is checked before training goes on. Seeds that another run has trained complete the row.
+    """
     safety, stop, setting = safety or Safety(), stop or Stop(), row.setting
     attempt = None if safety.start == "fresh" else Attempt.earlier(directory, row.name, spec.seeds)
     if attempt is not None:
@@ -148,10 +151,24 @@ def train_row(
         loops = (shared.loop(setting, group, skips=safety.on_nan == "skip") for group in left)
         ready = list(islice(loops, 1))
     attempt = attempt or Attempt.begin(directory, row.name, left)
-    directory.stream(row.name, {**shared.data(setting, spec.seeds[:1]).describe(), **shared.content(setting)})
+    describe_stream(directory, row, shared, [*spec.seeds, *reuse.trained])
     ahead = dict(zip(spec.seeds, made, strict=bool(made)))  # nothing where the row has none
     facts, watch = environment.describe(place.device), attempt.watch()
-    own = RowTraining(spec, row, directory, shared, trackers, safety, stop, attempt, watch, ahead, facts)
+    own = RowTraining(spec, row, directory, shared, trackers, safety, stop, attempt, watch, ahead, facts, reuse)
     for index in range(attempt.done, len(attempt.groups)):
         own.train_group(index, ready.pop() if ready else next(loops))  # nothing else holds it, for memory's sake
     own.finish()
+
+
+def assemble_row(row: Row, directory: RunDirectory, shared: PreparedRun, reuse: Reuse) -> None:
+    """A row whose seeds other runs have trained."""
+    directory.start(row.name, list(reuse.trained))
+    describe_stream(directory, row, shared, list(reuse.trained))
+    reuse.finish(directory, row.name, None, {}, {})
+    tidy(directory.path / row.name)
+
+
+def describe_stream(directory: RunDirectory, row: Row, shared: PreparedRun, seeds: Sequence[int]) -> None:
+    """What was drawn to make the row's stream, as the first of its seeds sees it."""
+    first = [seed for seed in directory.spec.seeds if seed in seeds][:1]
+    directory.stream(row.name, {**shared.data(row.setting, first).describe(), **shared.content(row.setting)})

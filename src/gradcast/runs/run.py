@@ -1,7 +1,7 @@
 """Runs a specification: every row that is not finished yet, all seeds of a row together."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,12 @@ from gradcast.data.images import Inputs, Source
 from gradcast.data.load import Shelf, default_data, task_places, untracked
 from gradcast.data.own_images import inputs
 from gradcast.data.own_tasks import OwnTasks
-from gradcast.errors import GradcastError
+from gradcast.errors import Diverged, GradcastError
 from gradcast.head_start.make import UNFINISHED
 from gradcast.results.report import write_report
 from gradcast.results.result import RowResult, read
 from gradcast.runs.cautions import warn_of_surprises
+from gradcast.runs.cell_key import cell_key
 from gradcast.runs.checkpoint.attempt import Attempt, tidy
 from gradcast.runs.checkpoint.keeper import Safety
 from gradcast.runs.checkpoint.stop import Stop
@@ -27,8 +28,10 @@ from gradcast.runs.jsontext import to_json
 from gradcast.runs.manifest import check_all
 from gradcast.runs.memory_errors import enough_memory
 from gradcast.runs.prepared import Display, PreparedRun
-from gradcast.runs.row_training import train_row
+from gradcast.runs.reuse import Reuse
+from gradcast.runs.row_training import assemble_row, train_row
 from gradcast.runs.safe_files import write_text
+from gradcast.runs.seed_store import STORE, SeedStore
 from gradcast.runs.survivors import train_survivors
 from gradcast.runs.trackers import Tracker
 from gradcast.specs import text as specfile
@@ -36,6 +39,7 @@ from gradcast.specs.fit import check
 from gradcast.specs.spec import Row, Spec, StreamSpec
 
 RESULT = "result.json"
+ANY_PLACE = devices.Place(torch.device("cpu"), torch.float32)  # where nothing is trained
 
 
 def run(
@@ -49,17 +53,74 @@ def run(
     display: Display | None = None,
     trackers: Sequence[Tracker] = (),
     safety: Safety | None = None,
+    store: Path | None = None,
+    reuse: bool = True,
+    elsewhere: Mapping[str, str] | None = None,
 ) -> tuple[RunDirectory, list[RowResult]]:
     """Train what is missing, write result, report and figure, and return where they are and what they say.
 
     ``data`` is the folder of datasets ($GRADCAST_DATA, else ./data). ``source`` (see ``own_data`` and ``own_tasks``)
     and ``pool`` (images of any accepted form) take the place of what the specification names. ``trackers`` hear of
     every number. ``safety`` says how often checkpoints are written and what becomes of steps that are not finite.
-    SIGINT and SIGTERM end a run after a step and a checkpoint.
+    SIGINT and SIGTERM end a run after a step and a checkpoint. Seeds that any run has trained are taken from the
+    ``store`` (a folder below ``out`` by default) and handed on to it; not where ``reuse`` is false. Nothing is trained
+    where cells were trained ``elsewhere``, which has a sentence for each that failed, by its name.
     """
+    place = devices.choose_place(device, spec.dtype) if elsewhere is None else ANY_PLACE
+    spec, shared, content = prepare(spec, place, data=data, source=source, pool=pool, display=display)
+    warn_of_surprises(spec, shared)
+    safety, stop, failed = safety or Safety(), Stop(), list[str]()
+    directory = RunDirectory.named(Path(out), spec, json.dumps(content))
+    seeds = SeedStore(store or Path(out) / STORE) if reuse else None
+    if safety.start == "resume":
+        _need_checkpoint(directory, spec)
+    with directory.locked(), stop.listening():
+        directory.begin(spec)
+        for tracker in trackers:
+            tracker.begin(directory.path, {row.name: row.setting.model_dump() for row in spec.rows})
+        try:
+            for row, digests in zip(spec.rows, content, strict=True):
+                key = cell_key(row.setting, spec.dtype, digests, skips=safety.on_nan == "skip")
+                known = Reuse(key, seeds)
+                if not directory.finished(row.name):
+                    fresh = safety.start == "fresh" and elsewhere is None
+                    known = Reuse.of(seeds, key, spec.seeds, fresh=fresh)
+                    if elsewhere is not None and set(known.found) != set(spec.seeds):
+                        failed.append(f"row {row.name!r}: {elsewhere.get(key.name, 'not all seeds were trained')}")
+                        continue
+                    _train_row(spec, row, directory, shared, known, trackers, safety, stop)
+                else:
+                    check_all(directory.path / row.name)
+                    tidy(directory.path / row.name)
+                    if display is not None:
+                        display.skipped(row.label)
+                known.keep(directory, row.name)
+        finally:  # what is finished is reported, whatever happened to the rest
+            for tracker in trackers:
+                tracker.end()
+            results = conclude(directory)
+    if failed:
+        raise GradcastError(failed[0] + (f" (and {len(failed) - 1} more rows failed)" if failed[1:] else ""))
+    gone = [row.name for row in spec.rows if not directory.finished(row.name)]
+    if gone:
+        raise GradcastError(
+            f"{directory.path / gone[0]} was deleted while other rows were trained; the same command trains it again"
+        )
+    return directory, results
+
+
+def prepare(
+    spec: Spec,
+    place: devices.Place,
+    *,
+    data: Path | str | None,
+    source: Source | OwnTasks | None,
+    pool: np.ndarray | torch.Tensor | None,
+    display: Display | None,
+) -> tuple[Spec, PreparedRun, list[dict[str, str]]]:
+    """The specification as it will be trained, its streams and pools, and digests of each row's data; all checked."""
     images = None if pool is None else inputs(pool)
     spec = _with_own_data(spec, source, images)
-    place = devices.choose_place(device, spec.dtype)
     track = untracked if display is None else display.track
     folder = default_data() if data is None else Path(data)
     shelf = Shelf(folder, Cache(default_cache()), track)
@@ -69,34 +130,7 @@ def run(
         content = [shared.content(row.setting) for row in spec.rows]  # bad data shows before anything is written
         for row in spec.rows:
             check(row.setting, shared.stream(row.setting), spec.seeds)
-    warn_of_surprises(spec, shared)
-    safety, stop = safety or Safety(), Stop()
-    directory = RunDirectory.named(Path(out), spec, json.dumps(content))
-    if safety.start == "resume":
-        _need_checkpoint(directory, spec)
-    with directory.locked(), stop.listening():
-        directory.begin(spec)
-        for tracker in trackers:
-            tracker.begin(directory.path, {row.name: row.setting.model_dump() for row in spec.rows})
-        try:
-            for row in spec.rows:
-                if not directory.finished(row.name):
-                    _train_row(spec, row, directory, shared, trackers, safety, stop)
-                else:
-                    check_all(directory.path / row.name)
-                    tidy(directory.path / row.name)
-                    if display is not None:
-                        display.skipped(row.label)
-        finally:  # what is finished is reported, whatever happened to the rest
-            for tracker in trackers:
-                tracker.end()
-            results = conclude(directory)
-    gone = [row.name for row in spec.rows if not directory.finished(row.name)]
-    if gone:
-        raise GradcastError(
-            f"{directory.path / gone[0]} was deleted while other rows were trained; the same command trains it again"
-        )
-    return directory, results
+    return spec, shared, content
 
 
 def conclude(directory: RunDirectory) -> list[RowResult]:
@@ -167,13 +201,36 @@ def _train_row(
     row: Row,
     directory: RunDirectory,
     shared: PreparedRun,
+    known: Reuse,
     trackers: Sequence[Tracker],
     safety: Safety,
     stop: Stop,
 ) -> None:
     """One row; seeds that diverge are written down, and the others trained without them."""
+    lost = {} if safety.start == "fresh" else directory.diverged(row.name)
+    directory.lose(row.name, lost | known.diverged)
+    missing = [seed for seed in spec.seeds if seed not in known.trained]
 
     def of(seeds: list[int]) -> None:
-        train_row(spec.model_copy(update={"seeds": seeds}), row, directory, shared, trackers, safety, stop)
+        own = spec.model_copy(update={"seeds": seeds})
+        train_row(own, row, directory, shared, known, trackers, safety, stop)
 
-    train_survivors(directory, row.name, spec.seeds, of, fresh=safety.start == "fresh")
+    if shared.display is not None and known.trained:
+        _tell(shared.display, row.label, known, missing)
+    try:
+        if not known.trained or not all(seed in lost | known.diverged for seed in missing):
+            train_survivors(directory, row.name, missing, of, fresh=safety.start == "fresh")
+            return
+    except Diverged:
+        if not known.trained:
+            raise
+    assemble_row(row, directory, shared, known)
+
+
+def _tell(display: Display, label: str, known: Reuse, missing: Sequence[int]) -> None:
+    """What other runs have trained of a row."""
+    if missing:
+        named = ", ".join(map(str, known.trained))
+        display.note(f"{label}: {'seed' if len(known.trained) == 1 else 'seeds'} {named} trained earlier, not again")
+    else:
+        display.skipped(label)

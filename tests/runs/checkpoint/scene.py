@@ -13,10 +13,12 @@ from gradcast.data.cache import Cache
 from gradcast.data.load import Shelf, untracked
 from gradcast.devices import Place
 from gradcast.learners.registry import LEARNERS
+from gradcast.runs.cell_key import cell_key
 from gradcast.runs.checkpoint.keeper import Safety
 from gradcast.runs.checkpoint.stop import Stop
 from gradcast.runs.directory import RunDirectory
 from gradcast.runs.prepared import PreparedRun
+from gradcast.runs.reuse import Reuse
 from gradcast.runs.row_training import train_row
 from gradcast.specs.spec import Spec
 from gradcast.specs.text import assign, parse
@@ -108,7 +110,8 @@ class Scene:
         directory = self.directory(spec, place)
         self.shared.display = None if cut is None else Cutting(cut)
         try:
-            train_row(spec, spec.rows[0], directory, self.shared, (), safety or Safety(0), stop)
+            reuse = Reuse(cell_key(spec.rows[0].setting, spec.dtype, {}), None)
+            train_row(spec, spec.rows[0], directory, self.shared, reuse, (), safety or Safety(0), stop)
         except Cut:
             return None
         return results(directory.path / ROW)

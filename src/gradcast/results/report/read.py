@@ -27,7 +27,7 @@ from gradcast.runs.step_log import Line
 from gradcast.specs.spec import Row, Spec
 
 TABLE = "table.md"  # of gradcast reproduce: lies beside the run directories of its rows
-REMEDY = "name a run directory, the folder given to gradcast run --out, or that of a table, as in reproduced/E1"
+REMEDY = "name a run directory, the folder given to gradcast run --out, or that of a table, as in runs/E1"
 
 
 @dataclass(frozen=True)

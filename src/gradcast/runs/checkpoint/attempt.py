@@ -11,11 +11,9 @@ from gradcast.errors import GradcastError, message_of, warn
 from gradcast.runs.checkpoint import file
 from gradcast.runs.directory import GROUPS, RunDirectory
 from gradcast.runs.jsontext import parse_json
-from gradcast.runs.manifest import Entries, check_entries, describe, seed_files
+from gradcast.runs.manifest import Entries, Share, check_entries, describe, seed_files
 from gradcast.runs.sealed import DIGEST, Schema, unsealed, write_sealed
 from gradcast.runs.stopwatch import Stopwatch
-
-Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Attempt(Schema):
