@@ -23,6 +23,7 @@ from rich.progress import (
 from rich.table import Column, Table
 from torch import Tensor
 
+from gradcast.cluster.relay import Progress as TaskProgress
 from gradcast.core import Metrics
 from gradcast.errors import one_line, printable
 from gradcast.results.report import verdicts
@@ -42,6 +43,8 @@ class ProgressDisplay:
         self.console, self.now = console, now
         self.moving, self.told = console.is_terminal or console.is_jupyter, now()
         self.warned: set[str] = set()
+        self.whole: TaskID | None = None  # the bar of all tasks of other processes
+        self.shares: dict[TaskID, float] = {}  # of each of these tasks, done
         wide = console.width >= 100
         self.progress = Progress(
             TextColumn("{task.description}", table_column=Column()),  # the one that may take several lines
@@ -116,6 +119,38 @@ class ProgressDisplay:
         # the first step of all compiles kernels on a GPU, which takes a while
         bar = self.progress.add_task(escape(label), total=groups * extent.steps, note="getting ready")
         return RowProgress(self, bar, extent)
+
+    def task(self, label: str) -> int:
+        """A bar for a task of another process, shown when it begins; a bar above all counts them."""
+        if self.whole is None:
+            self.whole = self.progress.add_task("all cells", total=0, note="")
+        bar = self.progress.add_task(escape(label), total=None, note="", visible=False, start=False)
+        self.shares[bar] = 0.0
+        self.progress.update(self.whole, total=len(self.shares))
+        return bar
+
+    def moved(self, number: int, progress: TaskProgress) -> None:
+        """A task is so far, on some node."""
+        bar = TaskID(number)
+        if not self.progress.tasks[self.progress.task_ids.index(bar)].started:
+            self.progress.start_task(bar)
+            self.progress.update(bar, visible=True)
+        self.move(bar, completed=progress.done, total=progress.total or None, note=f"{progress.node} {progress.note}")
+        self._count(bar, progress.done / progress.total if progress.total else 0.0)
+
+    def ended(self, number: int, problem: str = "") -> None:
+        """A task is done, or failed."""
+        self.progress.update(TaskID(number), visible=False)
+        self._count(TaskID(number), 1.0)
+        if problem:
+            self.note(f"failed: {problem}")
+
+    def _count(self, bar: TaskID, share: float) -> None:
+        """The bar of all tasks, in whole tasks and parts of them."""
+        self.shares[bar] = share
+        if self.whole is not None:
+            done = sum(own == 1.0 for own in self.shares.values())
+            self.move(self.whole, completed=sum(self.shares.values()), note=f"{done} done")
 
     def note(self, sentence: str) -> None:
         """Print a sentence above the bars."""

@@ -20,6 +20,13 @@ SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="change one setting, e.g. stream.tasks=5; repeatable"),
 ]
+OnOption = Annotated[
+    str | None,
+    typer.Option("--on", metavar="ray[://HOST:PORT]", help="train rows side by side: by Ray here, or on a cluster"),
+]
+AtOnceOption = Annotated[
+    int | None, typer.Option("--at-once", min=1, help="with --on: seeds of a row in one task, at most (default: all)")
+]
 SeedsOption = Annotated[int | None, typer.Option("--seeds", min=1, help="train seeds 0 to N-1, together")]
 
 

@@ -11,15 +11,18 @@ from rich.table import Table
 
 from gradcast.cli.console import ProgressDisplay, complain
 from gradcast.cli.options import (
+    AtOnceOption,
     DataOption,
     DeviceOption,
     JsonOption,
+    OnOption,
     OutOption,
     SetOption,
     ThreadsOption,
     data_folder,
 )
 from gradcast.cli.report_command import warn
+from gradcast.cluster.cluster import Cluster
 from gradcast.devices import keep_freed_memory, use_threads
 from gradcast.errors import BAD_INPUT, GradcastError
 from gradcast.reproduce.cells import Cell
@@ -60,6 +63,8 @@ def reproduce(
     out: OutOption = Path("runs"),
     device: DeviceOption = "auto",
     threads: ThreadsOption = None,
+    on: OnOption = None,
+    at_once: AtOnceOption = None,
     json: JsonOption = False,
 ) -> None:
     """Run a published table or figure and print published, ours and the difference.
@@ -83,7 +88,8 @@ def reproduce(
         use_threads(threads)
         keep_freed_memory()
         with ProgressDisplay(Console(stderr=True)) as display:
-            failed = train(wanted, data=data_folder(data), device=device, display=display)
+            cluster = None if on is None else Cluster(on, threads, at_once)
+            failed = train(wanted, data=data_folder(data), device=device, display=display, cluster=cluster)
     found = outcome(wanted, failed)
     groups = clouds(wanted, found)
     lost = unsaved(wanted, found)

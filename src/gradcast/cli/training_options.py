@@ -11,9 +11,11 @@ from rich.console import Console
 
 from gradcast.cli.console import print_results
 from gradcast.cli.options import (
+    AtOnceOption,
     DataOption,
     DeviceOption,
     JsonOption,
+    OnOption,
     OutOption,
     ThreadsOption,
     data_folder,
@@ -55,6 +57,8 @@ class Training:
     deterministic: Annotated[
         bool, typer.Option("--deterministic", help="the same bits every time, at one thread's speed")
     ] = False
+    on: OnOption = None
+    at_once: AtOnceOption = None
     json: JsonOption = False
     show: Annotated[bool, typer.Option("--show", help="print the complete specification and train nothing")] = False
 
@@ -90,6 +94,10 @@ def train(spec: Spec, how: Training) -> None:
     safety = how.safety
     if how.deterministic:
         be_deterministic(how.threads)
+    if how.at_once and not how.on:
+        raise GradcastError("--at-once divides the seeds of a row for --on ray; leave it out, or add --on ray")
+    if how.log and how.on:
+        raise GradcastError("--log receives numbers of this process alone; leave it out, or leave --on out")
     trackers = [tracker(name) for name in how.log or []]
     use_threads(1 if how.deterministic else how.threads)
     keep_freed_memory()
@@ -101,6 +109,9 @@ def train(spec: Spec, how: Training) -> None:
         progress=True,  # in a file too: a line a minute
         trackers=trackers,
         safety=safety,
+        threads=how.threads if how.on else None,
+        on=how.on,
+        at_once=how.at_once,
     )
     _print(result, json=how.json)
     for own in trackers:

@@ -4,7 +4,7 @@ A cell is a setting and an arithmetic; its seeds lie in one run directory or sev
 together only where they saw the same data.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,17 +85,33 @@ class Cell:
         title: str = "",
         *,
         store: Path | None = None,
+        elsewhere: Mapping[str, str] | None = None,
     ) -> None:
         """The seeds that are missing; ``title`` is what their reports are headed, ``store`` where others may be.
+
+        Where cells were trained ``elsewhere``, nothing is trained here; it has a sentence for each that failed.
 
         A run that was killed between its last step and its report is completed first.
         """
         for place in self.directories(out):
             complete(place)
-        missing = sorted(set(seeds) - self.seeds(out))
-        if missing:
-            spec, reuse = self.spec(missing, title), store is not None
-            run(spec, out=out, data=data, device=device, display=display, store=store, reuse=reuse)
+        spec, reuse = self.missing(seeds, out, title), store is not None
+        if spec is not None:
+            run(
+                spec,
+                out=out,
+                data=data,
+                device=device,
+                display=display,
+                store=store,
+                reuse=reuse,
+                elsewhere=elsewhere,
+            )
+
+    def missing(self, seeds: Sequence[int], out: Path, title: str = "") -> Spec | None:
+        """A run of the seeds that are not there yet; None where all are."""
+        left = sorted(set(seeds) - self.seeds(out))
+        return self.spec(left, title) if left else None
 
 
 def content(place: RunDirectory) -> dict[str, object]:

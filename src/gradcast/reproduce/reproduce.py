@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
 
+from gradcast.cluster.cluster import Cluster
 from gradcast.devices import Arithmetic
 from gradcast.errors import Diverged, GradcastError
 from gradcast.reproduce.cells import Cell
@@ -60,6 +61,11 @@ class Request:
         parts = [self.experiment.header.id, *(["quick"] if self.quick else [])]
         parts += [f"changed-{digest(sorted(self.settings))[:6]}"] if self.settings else []
         return self.out / "-".join([*parts, *([] if self.dtype == DTYPE else [self.dtype])])
+
+    @property
+    def title(self) -> str:
+        """What reports of its cells are headed."""
+        return QUICK_LOOK if self.quick else ""
 
     @property
     def comparable(self) -> bool:
@@ -127,9 +133,12 @@ def _saved(wanted: Request) -> dict[str, Mapping[str, Any]]:
         return {}
 
 
-def train(wanted: Request, *, data: Path | None, device: str, display: Display | None) -> dict[str, str]:
-    """Every missing seed of every row; says of rows that diverged or could not be trained why."""
+def train(
+    wanted: Request, *, data: Path | None, device: str, display: Display | None, cluster: Cluster | None = None
+) -> dict[str, str]:
+    """Every missing seed of every row, here or on a ``cluster``; says of rows that were not trained why."""
     failed = {}
+    elsewhere = None if cluster is None else _train_on(cluster, wanted, data, device, display)
     groups = [[seed] for seed in wanted.seeds] if wanted.experiment.header.alone else [wanted.seeds]
     for item in wanted.items():
         assert item.setting is not None
@@ -137,14 +146,43 @@ def train(wanted: Request, *, data: Path | None, device: str, display: Display |
         try:
             for seeds in groups * (2 if item.name in wanted.known else 1):  # these may turn out to be of other data
                 missing = [seed for seed in seeds if seed not in wanted.known_seeds(item)]
-                title = QUICK_LOOK if wanted.quick else ""
-                cell = Cell(item.setting, wanted.dtype)
-                cell.train(missing, wanted.cells, data, device, shown, title, store=wanted.store)
+                Cell(item.setting, wanted.dtype).train(
+                    missing,
+                    wanted.cells,
+                    data,
+                    device,
+                    shown,
+                    wanted.title,
+                    store=wanted.store,
+                    elsewhere=elsewhere,
+                )
         except Diverged as error:
             failed[item.name] = f"diverged: {error}"
         except GradcastError as error:  # a pool that is not there; other rows may have theirs
             failed[item.name] = f"{FAILED}: {error}"
     return failed
+
+
+def _train_on(
+    cluster: Cluster, wanted: Request, data: Path | None, device: str, display: Display | None
+) -> dict[str, str]:
+    """All cells that are missing, side by side; a sentence for each that failed."""
+    if wanted.experiment.header.alone:
+        raise GradcastError(f"{wanted.experiment.header.id} tells costs, which belong to one machine; leave --on out")
+    from gradcast.cluster.train_ahead import train_ahead  # here: it is large, and seldom needed
+
+    specs = []
+    for item in wanted.items():
+        assert item.setting is not None
+        seeds = [seed for seed in wanted.seeds if seed not in wanted.known_seeds(item)]
+        spec = Cell(item.setting, wanted.dtype).missing(seeds, wanted.cells, wanted.title)
+        specs += [] if spec is None else [labelled(spec, item.label)]
+    return train_ahead(specs, cluster, out=wanted.out, data=data, device=device, display=display)
+
+
+def labelled(spec: Spec, label: str) -> Spec:
+    """The same run whose only row has its name in the table."""
+    return spec.model_copy(update={"rows": [spec.rows[0].model_copy(update={"label": label})]})
 
 
 def outcome(wanted: Request, failed: dict[str, str]) -> list[Line]:

@@ -31,6 +31,8 @@ def run(
     pool: np.ndarray | Tensor | None = None,
     trackers: Sequence[Tracker] = (),
     safety: Safety | None = None,
+    on: str | None = None,
+    at_once: int | None = None,
 ) -> RunResult:
     """Train every row of a specification that is not finished yet, and return the results of all.
 
@@ -51,9 +53,29 @@ def run(
             N x C x H x W; or feature vectors, N x D.
         trackers: objects that receive every number as well, such as ``gradcast.runs.trackers.tracker("tensorboard")``.
         safety: when checkpoints are written, whether to resume, and what happens to steps that are not finite.
+        on: "ray" trains each row by a process of its own, "ray://HOST:PORT" on a cluster; None in this process.
+        at_once: with ``on``, how many seeds of a row are one task, at most; None for all of them.
     """
     set_threads(threads)
+    if on is not None and trackers:
+        raise GradcastError("trackers receive numbers of this process alone; leave them out, or leave on=... out")
     with progress_display(progress) as display:
+        elsewhere = None
+        if on is not None:
+            from gradcast.cluster.cluster import Cluster
+            from gradcast.cluster.train_ahead import train_ahead  # here: importing gradcast stays fast
+
+            elsewhere = train_ahead(
+                [spec],
+                Cluster(on, threads, at_once),
+                out=Path(out),
+                data=data,
+                device=device,
+                safety=safety,
+                source=source,
+                pool=pool,
+                display=display,
+            )
         directory, rows = runs.run(
             spec,
             out=out,
@@ -61,9 +83,10 @@ def run(
             device=device,
             source=source,
             pool=pool,
-            display=display,
+            display=display if on is None else None,  # cells were shown as they were trained
             trackers=trackers,
             safety=safety,
+            elsewhere=elsewhere,
         )
     return RunResult(directory.path, rows)
 

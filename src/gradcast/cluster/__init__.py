@@ -1,0 +1,1 @@
+"""Cells on other processes, GPUs and machines, by Ray."""
