@@ -68,10 +68,12 @@ class Learner(Protocol):
     """A continual learner: what it checkpointed and what it does to the gradient; as it stands, nothing.
 
     ``checkpointed`` names the attributes that change while training. ``wants_features``: ``Labelled`` has features.
+    ``replaces_weights``: a task ends with other weights than its steps led to.
     """
 
     checkpointed: ClassVar[tuple[str, ...]] = ()
     wants_features: ClassVar[bool] = False
+    replaces_weights: ClassVar[bool] = False
 
     def task_begins(self, model: Replicas, images: TaskImages) -> None:
         """Before the first step of a task."""

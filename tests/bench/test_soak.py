@@ -22,6 +22,7 @@ def test_runs_go_through_learners_and_signals(monkeypatch: pytest.MonkeyPatch) -
     learners = [
         "a-gem",
         "bic",
+        "cfa",
         "dcl",
         "der",
         "der-plus-plus",

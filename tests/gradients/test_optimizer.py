@@ -23,6 +23,15 @@ def test_adamw_is_that_of_torch_for_every_replica() -> None:
         torch.testing.assert_close(ours[replica], weight.detach(), rtol=1e-12, atol=1e-12)
 
 
+def test_factors_multiply_the_rate_weight_by_weight() -> None:
+    whole, other, pull = numbers(2, 3), numbers(2, 3), numbers(2, 3, seed=1)
+    AdamW().step([whole], [pull], 0.1, [torch.tensor([2.0, 1.0, 0.0], dtype=torch.float64)])
+    for column, rate in enumerate((0.2, 0.1, 0.0)):
+        alone = other[:, column].clone()
+        AdamW().step([alone], [pull[:, column]], rate)
+        assert torch.equal(whole[:, column], alone)
+
+
 def test_it_goes_on_from_what_it_names() -> None:
     whole, half, rate = numbers(1, 4), numbers(1, 4), 0.1
     one, other = AdamW(), AdamW()

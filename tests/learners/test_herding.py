@@ -3,8 +3,10 @@ from itertools import pairwise
 import pytest
 import torch
 
-from gradcast.learners.herding import batch_statistics, herd
+from gradcast.core import Batch
+from gradcast.learners.herding import batch_statistics, herd, rows_by_class
 from gradcast.networks import MLP
+from gradcast.replicas.heads import Heads
 from gradcast.replicas.pass_types import Statistics
 
 
@@ -37,6 +39,13 @@ def test_only_batchnorm_trains_and_only_where_it_shall(statistics: Statistics) -
     assert all(kept) if statistics != "update" else not any(kept)
     assert not any(module.training for module in network.modules())
     assert all(len(a) == len(b) for a, b in pairwise(twice))
+
+
+def test_every_replica_has_as_many_rows_of_its_own_classes() -> None:
+    heads, y = Heads.of([(0, 1), (2, 3)], "seen"), torch.tensor([[2, 3, 3, 3, 0], [3, 2, 2, 2, 1]])
+    own = Batch(torch.zeros(2, 5, 1), y, 1, tasks=torch.tensor([[1, 1, 1, 1, 0]] * 2))
+    rows = rows_by_class(heads, own, [2, 2], torch.zeros(2, 5, 1), lambda of, count: torch.arange(len(of))[:count])
+    assert rows.tolist() == [[0, 1, 2, 0], [1, 2, 0, 1]]
 
 
 def test_of_two_images_that_are_equally_far_the_first_is_chosen() -> None:

@@ -2,6 +2,7 @@ import pytest
 
 from gradcast.learners.agem import Agem
 from gradcast.learners.bic import Bic
+from gradcast.learners.cfa import Cfa
 from gradcast.learners.der import Der
 from gradcast.learners.er import Er
 from gradcast.learners.ewc import Ewc
@@ -40,6 +41,7 @@ from tests.training.scene import scheduled, shared
         ("icarl", Icarl),
         ("bic", Bic),
         ("lucir", Lucir),
+        ("cfa", Cfa),
         ("joint", Joint),
         ("independent", Independent),
         ("multimodal", Multimodal),
@@ -69,6 +71,9 @@ def test_learners_by_name(name: str, kind: type) -> None:
         assert (found.memory.size, found.count, found.distil, found.epochs) == (128, 10, 5.0, 1)
         assert trainer.update.sgd is not None
         assert trainer.update.sgd.decay == 5e-4
+    if isinstance(found, Cfa):
+        assert (found.memory.size, found.count, found.epochs, found.lr) == (128, 10, 5, 1e-4)
+        assert (found.alpha, found.beta) == (0.5, 1.0)
     if isinstance(found, Ewc):
         assert (found.images, found.weight) == (128, 3.0)
     if isinstance(found, Icarl):

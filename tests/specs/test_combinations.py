@@ -35,7 +35,7 @@ SCHEDULES = {
 }
 MLP = {"name": "mlp", "hidden": [8]}
 SMALL = {"name": "alexnet-like", "latent": 8, "widths": [8, 8], "channels": [2, 2, 2]}
-MEMORIES = {"memory": 4, "replay": 2, "reference": 4, "updates": 1, "private_width": 2, "head_units": 4}
+MEMORIES = {"memory": 4, "replay": 2, "reference": 4, "updates": 1, "private_width": 2, "head_units": 4, "epochs": 1}
 
 
 @cache
@@ -120,6 +120,11 @@ def test_classes_of_several_tasks_compete(learner: str, schedule: str, labels: i
 def test_tasks_of_different_numbers_of_classes_train(learner: str, heads: str) -> None:
     run = UnevenRun(prepared().place, prepared().shelf)
     assert trains_with_signals(run, learner, "constant", 8, heads) >= 14
+
+
+def test_teachers_of_different_numbers_of_classes_train_a_student() -> None:
+    run = UnevenRun(prepared().place, prepared().shelf)
+    assert trains_with_signals(run, "cfa", "constant", 8, "seen", signals=("none", "predicted")) == 2
 
 
 def trains_with_signals(

@@ -126,12 +126,16 @@ CASES = [
          "the learner 'bic' needs", ("learner.name=bic", "model.heads=masked", "signal.name=meta-gradient")),
     Case(17, ("learner.name=lucir", "model.heads=masked", "signal.name=meta-gradient", "signal.mix_up=1.0"),
          "the learner 'lucir' needs", ("learner.name=lucir", "model.heads=masked", "signal.name=meta-gradient")),
+    Case(17, ("learner.name=cfa", "model.heads=masked", "signal.name=meta-gradient", "signal.mix_up=1.0"),
+         "the learner 'cfa' needs", ("learner.name=cfa", "model.heads=masked", "signal.name=meta-gradient")),
     Case(17, ("learner.name=hal", "signal.name=meta-gradient", "signal.mix_up=1.0"), "the learner 'hal' needs",
          ("learner.name=hal", "signal.name=meta-gradient")),
     Case(18, ("learner.name=er", 'learner.augment=["shift"]', 'stream.augment=["shift"]'),
          "would change an image twice: leave stream.augment out", ("learner.name=er", 'learner.augment=["shift"]')),
     Case(19, ("signal.name=icl", "policy.batch=5"), "set policy.batch to an even number",
          ("signal.name=icl", "policy.batch=2")),
+    Case(20, ("learner.name=cfa", "model.heads=masked", "evaluation.average=5"), "leave evaluation.average out",
+         ("learner.name=cfa", "model.heads=masked")),
 ]  # fmt: skip
 
 

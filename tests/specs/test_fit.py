@@ -148,13 +148,14 @@ def test_new_classes_need_old_ones_and_images_to_set_aside(changes: list[str], m
         check(found, stream(found))
 
 
-def test_anchors_are_made_by_passes_of_several_memory_images() -> None:
-    found = setting("learner.name=hal", "learner.memory=12", "learner.replay=1")
+@pytest.mark.parametrize("learner", ["hal", "cfa"])
+def test_memory_images_pass_together_at_the_end_of_a_task(learner: str) -> None:
+    found = setting(f"learner.name={learner}", "learner.memory=12", "learner.replay=1", "model.heads=masked")
     with pytest.raises(GradcastError, match=r"learner\.replay leads to a pass of a single image"):
         check(found, stream(found))
 
 
-@pytest.mark.parametrize("learner", ["a-gem", "hal", "lucir"])
+@pytest.mark.parametrize("learner", ["a-gem", "hal", "lucir", "cfa"])
 def test_a_memory_by_class_needs_a_place_for_each(learner: str) -> None:
     replay = [] if learner == "a-gem" else ["learner.replay=2", "model.heads=masked"]
     found = setting(f"learner.name={learner}", "learner.memory=9", "model.norm=none", *replay)
@@ -225,7 +226,7 @@ def test_learners_with_heads_of_their_own_need_tasks_of_one_size() -> None:
         check(found, uneven_stream())
 
 
-@pytest.mark.parametrize("learner", ["ewc", "mas", "lwf", "icarl", "bic", "lucir"])
+@pytest.mark.parametrize("learner", ["ewc", "mas", "lwf", "icarl", "bic", "lucir", "cfa"])
 def test_what_past_tasks_need_is_kept_where_there_are_any(learner: str) -> None:
     found = setting(f"learner.name={learner}", "model.norm=none", "stream.tasks=1", "model.heads=masked")
     with pytest.raises(GradcastError, match=f"'{learner}' keeps what past tasks need, and in a stream of one task"):

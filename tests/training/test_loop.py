@@ -283,6 +283,7 @@ def test_modules_of_a_task_train_without_validation_too_and_every_replica_as_alo
         "hal",
         "bic",
         "lucir",
+        "cfa",
         "mas",
         "joint",
         "independent",
@@ -291,7 +292,7 @@ def test_modules_of_a_task_train_without_validation_too_and_every_replica_as_alo
 )
 @pytest.mark.parametrize("schedule", [None, STEPS])
 def test_a_run_that_is_cut_anywhere_goes_on_to_the_same_bits(name: str, schedule: dict[str, object] | None) -> None:
-    own: dict[str, object] = {"memory": 10} if name in ("gem", "er", "a-gem", "der", "ewc", "bic") else {}
+    own: dict[str, object] = {"memory": 10} if name in ("gem", "er", "a-gem", "der", "ewc", "bic", "cfa") else {}
     name, *form = name.split()
     own = OWN_FORMS[form[0]] if form else own
     made = setting(name, schedule=schedule, **own)

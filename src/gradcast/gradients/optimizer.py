@@ -34,19 +34,27 @@ class AdamW:
         self.count: Float[Tensor, ""] | None = None
 
     @torch.no_grad()
-    def step(self, weights: Sequence[Tensor], gradients: Sequence[Tensor], rate: LearningRate) -> None:
-        """All weights one step down their gradients, in place."""
+    def step(
+        self,
+        weights: Sequence[Tensor],
+        gradients: Sequence[Tensor],
+        rate: LearningRate,
+        factors: Sequence[Tensor] | None = None,
+    ) -> None:
+        """All weights one step down their gradients, in place; ``factors`` multiply the rate, weight by weight."""
         if self.count is None:
             self.mean, self.square = ([torch.zeros_like(weight) for weight in weights] for _ in range(2))
             self.count = torch.zeros((), dtype=torch.float64, device=weights[0].device)
         first, second = self.betas
         self.count += 1
         unbias = 1 - first**self.count, 1 - second**self.count
-        for weight, gradient, mean, square in zip(weights, gradients, self.mean, self.square, strict=True):
+        moments = zip(weights, gradients, self.mean, self.square, strict=True)
+        for index, (weight, gradient, mean, square) in enumerate(moments):
             mean.lerp_(gradient, 1 - first)
             square.mul_(second).addcmul_(gradient, gradient, value=1 - second)
             moved = (mean / unbias[0].to(mean.dtype)) / ((square / unbias[1].to(mean.dtype)).sqrt() + self.eps)
-            weight.sub_(along(rate, weight) * (moved + self.decay * weight))
+            own = along(rate, weight) if factors is None else along(rate, weight) * factors[index]
+            weight.sub_(own * (moved + self.decay * weight))
 
 
 def cosine_rate(step: int, *, steps: int, warm_up: float, peak: float) -> float:

@@ -1,15 +1,18 @@
 """Herding: images of a class, chosen one by one, whose mean output stays as near as can be to the class's own."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
-from jaxtyping import Shaped
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
+from gradcast.core import Batch
+from gradcast.replicas.heads import Heads
 from gradcast.replicas.pass_types import Statistics
 
 Outputs = Callable[[Tensor], Tensor]
+Choose = Callable[[Float[Tensor, "n f"], int], Int[Tensor, " chosen"]]
 
 
 def herd(
@@ -31,6 +34,22 @@ def herd(
         away[chosen] = torch.inf
         chosen.append(int((away <= (1 + slack) * away.min()).int().argmax()) if slack else int(away.argmin()))
     return x[chosen]
+
+
+def rows_by_class(
+    heads: Heads, batch: Batch, counts: Sequence[int], features: Float[Tensor, "r n f"], choose: Choose
+) -> Int[Tensor, "r m"]:
+    """Rows of the batch that ``choose`` takes by their features, so many of each class of its task.
+
+    Every replica has as many in all; some come twice where a class has too few.
+    """
+    places = torch.where(batch.each_task == batch.task, heads.places(batch.y, batch.task), -1)
+    found = []
+    for own, of in zip(features, places, strict=True):
+        members = ((of == place).nonzero().flatten() for place in range(len(counts)))
+        chosen = torch.cat([rows[choose(own[rows], count)] for rows, count in zip(members, counts, strict=True)])
+        found.append(chosen[torch.arange(sum(counts), device=chosen.device) % len(chosen)])
+    return torch.stack(found)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from gradcast.core import Batch, Labelled, Learner, Replay, TaskImages, Terms
 from gradcast.devices import to_device
 from gradcast.gradients.cross_entropy import cross_entropy
 from gradcast.gradients.gradient import Gradient
-from gradcast.learners.herding import herd
+from gradcast.learners.herding import herd, rows_by_class
 from gradcast.learners.learner_entry import learner_entry
 from gradcast.learners.learner_table import TaskMemoryTable
 from gradcast.memories.by_class import ClassMemory
@@ -156,16 +156,12 @@ class Lucir(Learner):
     @torch.no_grad()
     def _herd(self, model: Replicas, batch: Batch) -> Int[Tensor, "r m"]:
         """Places of every class's exemplars, chosen by directions of features; some come twice where there are few."""
-        x, task = batch.x, batch.task
-        features = torch.cat([model.embed(part, statistics="frozen").z for part in x.split(CHUNK, 1)], 1)
-        places = torch.where(batch.each_task == task, model.heads.places(batch.y, task), -1)
-        found = []
-        for own, of in zip(direction(features), places, strict=True):
-            members = [(of == place).nonzero().flatten() for place in range(len(self.memory.rings[task]))]
-            rings = zip(members, self.memory.rings[task], strict=True)
-            chosen = torch.cat([herd(own.__getitem__, rows, count, slack=TIE) for rows, count in rings])
-            found.append(chosen[torch.arange(self.memory.size, device=x.device) % len(chosen)])
-        return torch.stack(found)
+        features = torch.cat([model.embed(part, statistics="frozen").z for part in batch.x.split(CHUNK, 1)], 1)
+
+        def choose(own: Tensor, count: int) -> Tensor:
+            return herd(own.__getitem__, torch.arange(len(own), device=own.device), count, slack=TIE)
+
+        return rows_by_class(model.heads, batch, self.memory.rings[batch.task], direction(features), choose)
 
     def _finetune(self, model: Replicas, task: int) -> None:
         """Steps on the exemplars of all tasks so far that move the weights of classes alone; features stay."""

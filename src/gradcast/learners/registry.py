@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from gradcast.learners import (
     agem,
     bic,
+    cfa,
     dcl,
     der,
     der_plus_plus,
@@ -47,6 +48,7 @@ LEARNERS = Registry(
         icarl.ENTRY,
         bic.ENTRY,
         lucir.ENTRY,
+        cfa.ENTRY,
         joint.ENTRY,
         independent.ENTRY,
         multimodal.ENTRY,

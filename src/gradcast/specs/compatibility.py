@@ -204,6 +204,15 @@ def _halves(setting: Setting) -> str | None:
     )
 
 
+def _replaced_weights(setting: Setting) -> str | None:
+    if not learner_has(setting, "replaces-weights") or setting.evaluation.average == 1:
+        return None
+    return (
+        f"evaluation.average is of the weights of a task's steps, and the learner {setting.learner.name!r} puts others "
+        "in their place when the task ends: leave evaluation.average out"
+    )
+
+
 RULES = (
     Rule(
         "`acl`, `pnn`, `hat`, `independent` and `multimodal` make networks of their own, of the layers of certain ones",
@@ -232,9 +241,13 @@ RULES = (
     Rule("`steps` and `plateau` say themselves how long a task trains", _epochs),
     Rule("`model.train` freezes stages that are the same for all seeds and see images as they are", _frozen_stages),
     Rule("a head start knows no tasks, and learners with networks of their own have parts for each", _head_start),
-    Rule("`er-ace`, `lwf`, `hal`, `bic` and `lucir` need the images of a batch, not mixtures in their place", _unmixed),
+    Rule(
+        "`er-ace`, `lwf`, `hal`, `bic`, `lucir` and `cfa` need the images of a batch, not mixtures in their place",
+        _unmixed,
+    ),
     Rule("an image is augmented by the stream or by the learner, not by both", _augmented_once),
     Rule("`icl` mixes one half of the unlabelled images with the other, so their number is even", _halves),
+    Rule("`cfa` ends a task with other weights than its steps led to, of which no average is made", _replaced_weights),
 )
 
 

@@ -11,6 +11,7 @@ from gradcast.errors import GradcastError
 from gradcast.learners.acl.acl_table import AclSpec
 from gradcast.learners.agem import AgemSpec
 from gradcast.learners.bic import BicSpec
+from gradcast.learners.cfa import CfaSpec
 from gradcast.learners.dcl import DclSpec
 from gradcast.learners.ewc import EwcSpec
 from gradcast.learners.gem import GemSpec
@@ -205,24 +206,31 @@ def _check_interval(setting: Setting, stream: Stream) -> None:
         )
 
 
-def _check_batches(setting: Setting, stream: Stream) -> None:
-    """BatchNorm cannot normalise a single image."""
-    batch, policy, learner = setting.stream.batch, setting.policy, setting.learner
-    counts = [stream.count(task) - held(setting, stream, task) for task in range(len(stream.tasks))]
-    short = min(min(count % batch or batch, count) for count in counts)
-    passes = {"stream.batch": batch if setting.schedule.name == "steps" else short}
-    if setting.signals and policy.p > 0 and policy.batchnorm != "frozen":
-        passes["policy.batch"] = policy.batch * min(build.views(signal).count for signal in setting.signals)
+def _learner_passes(setting: Setting, stream: Stream) -> dict[str, int]:
+    """Images of the smallest passes that a learner makes besides, by the setting that decides."""
+    learner, passes = setting.learner, dict[str, int]()
     if isinstance(learner, GemSpec | DclSpec | AgemSpec) and learner.batchnorm != "frozen":
         passes["learner.memory"] = learner.memory
     if isinstance(learner, AgemSpec) and learner.batchnorm != "frozen":
         passes["learner.reference"] = learner.reference
     if isinstance(learner, AclSpec) and learner.memory > 0:
         passes["learner.memory"] = learner.memory
-    if isinstance(learner, HalSpec):
+    if isinstance(learner, HalSpec | CfaSpec):
         passes["learner.replay"] = learner.replay
-        if learner.batchnorm != "frozen":
-            passes["learner.batchnorm"] = len(stream.task_classes[0])  # anchors after the first task
+    if isinstance(learner, HalSpec) and learner.batchnorm != "frozen":
+        passes["learner.batchnorm"] = len(stream.task_classes[0])  # anchors after the first task
+    return passes
+
+
+def _check_batches(setting: Setting, stream: Stream) -> None:
+    """BatchNorm cannot normalise a single image."""
+    batch, policy = setting.stream.batch, setting.policy
+    counts = [stream.count(task) - held(setting, stream, task) for task in range(len(stream.tasks))]
+    short = min(min(count % batch or batch, count) for count in counts)
+    passes = {"stream.batch": batch if setting.schedule.name == "steps" else short}
+    if setting.signals and policy.p > 0 and policy.batchnorm != "frozen":
+        passes["policy.batch"] = policy.batch * min(build.views(signal).count for signal in setting.signals)
+    passes |= _learner_passes(setting, stream)
     if setting.head_start.steps:
         views = min(build.views(signal).count for signal in setting.head_start.signal)
         passes["head_start.batch"] = setting.head_start.batch * views

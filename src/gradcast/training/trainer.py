@@ -14,6 +14,7 @@ from gradcast.gradients.sgd import LearningRate, Sgd
 from gradcast.replicas.replicas import Replicas
 from gradcast.results.feature_map import FeatureMap
 from gradcast.streams.task_data import TaskData
+from gradcast.training.average import move
 from gradcast.training.capture import fastest
 from gradcast.training.plateau_rates import Reset
 from gradcast.training.snapshot import Snapshot
@@ -239,8 +240,10 @@ class StepTrainer:
         return self.update.state() | ({} if self.modules is None else self.modules.state())
 
     def finish(self, images: TaskImages) -> None:
-        """Set aside what is the task's own."""
+        """Set aside what is the task's own; an average of weights that are replaced begins anew."""
         self.update.learner.task_ends(self.model, images)
+        if self.update.learner.replaces_weights and self.evaluated is not self.model:
+            move(self.evaluated.theta, self.evaluated.buffers, self.model, 1.0)
         if self.modules is not None:
             self.modules.finish()
 
