@@ -22,7 +22,7 @@ from gradcast.cli.options import (
     data_folder,
 )
 from gradcast.cli.report_command import warn
-from gradcast.cluster.cluster import Cluster
+from gradcast.cluster.cell_task import Cluster
 from gradcast.devices import keep_freed_memory, use_threads
 from gradcast.errors import BAD_INPUT, GradcastError
 from gradcast.reproduce.cells import Cell

@@ -14,6 +14,15 @@ Files = dict[str, bytes]  # of a folder, by names relative to it
 
 
 @dataclass(frozen=True)
+class Cluster:
+    """Where cells are trained, and in which portions: what ``--on`` and the options beside it say."""
+
+    on: str  # "ray", or "ray://HOST:PORT"
+    threads: int | None = None  # of each worker; None: one
+    at_once: int | None = None  # seeds of a cell, at most; None: all of a row
+
+
+@dataclass(frozen=True)
 class Conditions:
     """What all tasks of a command have in common."""
 

@@ -1,7 +1,6 @@
 """Trains cells by Ray: on this machine, on its GPUs, or on a cluster. What is trained goes to the store."""
 
 import logging
-import os
 import shutil
 import socket
 import tempfile
@@ -56,10 +55,10 @@ def session(on: str, *, cpus: int | None = None) -> Iterator[Any]:
     """Ray, connected to a cluster or started here; afterwards disconnected."""
     address = address_of(on)
     try:
-        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         import ray  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
         raise GradcastError(WITHOUT) from None
+    logging.getLogger("ray").setLevel(logging.ERROR)  # what it has to say at a start is no news to anybody
     if address is not None:
         _answers(address)
     try:

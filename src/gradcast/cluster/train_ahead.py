@@ -9,8 +9,7 @@ from typing import Any
 import torch
 
 from gradcast import devices
-from gradcast.cluster.cell_task import CellTask, Conditions, cell_tasks
-from gradcast.cluster.cluster import Cluster
+from gradcast.cluster.cell_task import CellTask, Cluster, Conditions, cell_tasks
 from gradcast.cluster.on_ray import UNFINISHED, TaskDisplay, fill_store, session
 from gradcast.cluster.worker import versions
 from gradcast.data.images import Source

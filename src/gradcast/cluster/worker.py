@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor
 
@@ -29,6 +29,7 @@ TOLD_EVERY = 0.5  # seconds between two words about progress
 LOOKED_EVERY = 1.0  # seconds between two looks for a new checkpoint
 
 
+@runtime_checkable
 class Channel(Protocol):
     """The relay as a worker reaches it."""
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
 
-from gradcast.cluster.cluster import Cluster
+from gradcast.cluster.cell_task import Cluster
 from gradcast.devices import Arithmetic
 from gradcast.errors import Diverged, GradcastError
 from gradcast.reproduce.cells import Cell

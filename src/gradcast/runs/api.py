@@ -62,7 +62,7 @@ def run(
     with progress_display(progress) as display:
         elsewhere = None
         if on is not None:
-            from gradcast.cluster.cluster import Cluster
+            from gradcast.cluster.cell_task import Cluster
             from gradcast.cluster.train_ahead import train_ahead  # here: importing gradcast stays fast
 
             elsewhere = train_ahead(
