@@ -57,8 +57,7 @@ class Plain:
 
     def __init__(self, module: nn.Module, kind: HeadsKind) -> None:
         self.module, self.kind, self.draws = module.train(), kind, numpy_generator(0, "replay")
-        self.held: dict[int, tuple[Tensor, int, int, Tensor]] = {}
-        self.uses = Counter[int]()
+        self.uses, self.held = Counter[int](), dict[int, tuple[Tensor, int, int, Tensor]]()
 
     def outputs(self, x: Tensor, *, update: bool = False) -> Tensor:
         kept = {} if update else {name: buffer.clone() for name, buffer in self.module.named_buffers()}
@@ -102,17 +101,17 @@ class Plain:
             for head in CLASSES[task + 1 :]:
                 similar = (normalize(z[:, head]) @ normalize(z[:, head]).T / T).exp()
                 for i in range(len(who)):
-                    others = torch.arange(len(who)) != i
-                    logs = (similar[i] / similar[i][others].sum()).log()[others & (who == who[i])]
-                    loss = loss - CONTRAST * logs.mean() / len(who) / len(CLASSES[task + 1 :])
-        (slope,) = torch.autograd.grad(loss, outputs, retain_graph=True)
+                    logs = (similar[i] / (similar[i].sum() - similar[i, i])).log()
+                    own = (who == who[i]) & (torch.arange(len(who)) != i)
+                    loss = loss - CONTRAST * logs[own].mean() / len(who) / len(CLASSES[task + 1 :])
+        (slope,) = torch.autograd.grad(loss, outputs, retain_graph=True)  # at all outputs of the batch
         weights = descend(list(self.module.parameters()), loss, LR)
         for place, coin in enumerate(self.draws.random(2 * COUNT) if task else ()):
             slot = (first + second)[place]
             self.uses[slot] += (fresh := slot not in (first + second)[:place])
             if fresh and coin < 1 / self.uses[slot]:
                 self.transplant(slot, replayed[slot], task)
-        return weights, slope  # the gradient at all outputs of the batch
+        return weights, slope
 
     def end(self, x: Tensor, y: Tensor, task: int) -> None:
         owned = [sorted(s for s in self.held if self.held[s][1] == label) for label in range(CLASSES[task][0])]

@@ -25,6 +25,7 @@ FURTHER = {
     "icarl": ["learner.memory=40", "learner.batchnorm=frozen"],  # exemplars of all classes, which pass alone
     "bic": ["learner.memory=20", "stream.samples=50", "model.heads=masked"],  # ten images of a task are set aside
     "lucir": ["model.heads=masked"],
+    "x-der": ["model.heads=masked", "learner.images=8"],
 }
 
 
