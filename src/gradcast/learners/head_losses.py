@@ -49,7 +49,7 @@ def unused_contrast(
     for width, group in groupby(unused, key=lambda own: own.stop - own.start):
         run = list(group)
         split = outputs[..., run[0].start : run[-1].stop].unflatten(-1, (len(run), width)).movedim(2, 1)
-        found = contrast(split.flatten(0, 1), who.repeat_interleave(len(run), 0), temperature)
+        found = contrast(split.flatten(0, 1), who.unsqueeze(1).expand(-1, len(run), -1).flatten(0, 1), temperature)
         losses.append(found.unflatten(0, (-1, len(run))))
     return torch.cat(losses, 1).mean(1)
 

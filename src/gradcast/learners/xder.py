@@ -45,11 +45,10 @@ class XDerSpec(DarkTable):
 class XDer(Learner):
     """``CE_own + alpha |f - u|^2 + beta CE_past + contrast SupCon_unused + eta max(0, max_later + margin - max_own)``.
 
-    The batch's cross entropy is over the head of its task. Replayed images have two passes: one for the distance from
-    stored logits u, a mean over images and all logits, one for the cross entropy over past heads. Of u, the logits of
-    the present head and of later ones are replaced by those of the image's pass: at its n-th use in a task with
-    probability 1 / n, and for all images when a task ends. From the second task on BatchNorm statistics follow the
-    first of the two passes alone, which ``count // past tasks`` images of the batch join.
+    The batch's cross entropy is over its task's head. Replayed images have two passes: one for the distance from stored
+    logits u, one for the cross entropy over past heads. Logits u of the present head and of later ones are replaced by
+    those of the image's pass: at its n-th use in a task with probability 1 / n, and for all when a task ends. From the
+    second task on BatchNorm statistics follow the first pass alone, which ``count // past tasks`` of the batch join.
     """
 
     checkpointed: ClassVar[tuple[str, ...]] = ("memory",)
@@ -116,11 +115,12 @@ class XDer(Learner):
                 parts["margin"] = self.eta, self._margin(heads, free, batch)
             if not parts:
                 return None
-            whole = torch.stack([weight * loss for weight, loss in parts.values()])
-            slopes = torch.autograd.grad(whole.sum(), free, allow_unused=True)
+            whole = torch.stack([weight * loss for weight, loss in parts.values()]).sum()
+            slopes = torch.autograd.grad(whole, free, allow_unused=True)
         if drawn is not None:
-            going = labelled.lr.unsqueeze(1) > 0 if isinstance(labelled.lr, Tensor) else None
-            slots = drawn.slots if going is None else torch.where(going, drawn.slots, self.memory.size)
+            slots = drawn.slots
+            if isinstance(labelled.lr, Tensor):  # seeds that are done with the task keep what they have
+                slots = torch.where(labelled.lr.unsqueeze(1) > 0, slots, self.memory.size)
             self._transplant(model, drawn.dark, passes[0].z[:, : self.count], slots[:, : self.count])
             self._transplant(model, drawn.known, passes[1].z, slots[:, self.count :])
         gradients = [made.pull(slope) for made, slope in zip(passes, slopes[1:], strict=True)]
@@ -130,10 +130,8 @@ class XDer(Learner):
     def _replayed(self, model: Replicas, drawn: Drawn, batch: Batch) -> list[Pass]:
         """A pass of dark images and some of the batch, which BatchNorm statistics follow, and one of known images."""
         both = torch.cat([drawn.dark.x, batch.x[:, : self.count // batch.task]], 1)
-        return [
-            model.everything(self.shown(model, both)),
-            model.everything(self.shown(model, drawn.known.x), statistics="separate"),
-        ]
+        mixed = model.everything(self.shown(model, both))
+        return [mixed, model.everything(self.shown(model, drawn.known.x), statistics="separate")]
 
     def _views(self, model: Replicas, batch: Batch) -> tuple[Pass, Int[Tensor, "r n"]]:
         """A pass of several views of the batch and of memory images, and the class of each."""
@@ -145,7 +143,7 @@ class XDer(Learner):
         x = x if self.strong is None else self.strong(x, model.chance.labelled)
         return model.everything(x, statistics="separate"), who
 
-    def _margin(self, heads: Heads, free: list[Tensor], batch: Batch) -> Float[Tensor, " r"]:
+    def _margin(self, heads: Heads, free: list[Tensor], batch: Batch) -> Tensor:
         """Of the batch and of replayed images, each of which counts once."""
         outputs, tasks, weight = free[0], batch.each_task, torch.ones_like(free[0][..., 0])
         if (drawn := self.drawn) is not None:
@@ -187,8 +185,7 @@ def _build(table: XDerSpec, context: Context) -> XDer:
     strong = Reaugment(named(table.strong), context.scale) if table.strong else None
     weights = table.alpha, table.beta, table.gamma, table.margin, table.eta
     contrast = table.contrast, table.temperature, table.views, table.images
-    augment = table.reaugment(context.scale)
-    return XDer(memory, table.replay, context.batch, *weights, *contrast, augment, strong)
+    return XDer(memory, table.replay, context.batch, *weights, *contrast, table.reaugment(context.scale), strong)
 
 
 ENTRY = learner_entry(
