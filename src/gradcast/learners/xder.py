@@ -32,7 +32,7 @@ class XDerSpec(DarkTable):
     alpha: Weight = 0.6  # weight of the distance from stored logits; 0.3 was used with 500 images
     beta: Weight = 0.9  # weight of the replayed images' cross entropy; 0.8 with 500 images
     gamma: Share = 0.85  # of the own class's logit: how large transplanted logits may be
-    margin: Weight = 0.2  # between the own head and later ones; 0.7 with 500 images
+    future_margin: Weight = 0.2  # between the own head and later ones; 0.7 with 500 images
     eta: Weight = 0.01  # weight of the margin's loss; 0.001 with 500 images
     contrast: Weight = 0.05  # weight of the contrast on unused heads
     temperature: Rate = 5.0  # of the contrast
@@ -183,7 +183,7 @@ class XDer(Learner):
 def _build(table: XDerSpec, context: Context) -> XDer:
     memory = RefilledMemory(context.model.heads, table.places(context.tasks), context.seeds)
     strong = Reaugment(named(table.strong), context.scale) if table.strong else None
-    weights = table.alpha, table.beta, table.gamma, table.margin, table.eta
+    weights = table.alpha, table.beta, table.gamma, table.future_margin, table.eta
     contrast = table.contrast, table.temperature, table.views, table.images
     return XDer(memory, table.replay, context.batch, *weights, *contrast, table.reaugment(context.scale), strong)
 
