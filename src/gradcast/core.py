@@ -99,6 +99,10 @@ class Learner(Protocol):
         """Images of batch and replay as the labelled pass sees them, e.g. augmented."""
         return x
 
+    def statistics(self) -> Statistics:
+        """What the labelled pass does to BatchNorm statistics."""
+        return "update"
+
     def begin(self, model: Replicas, batch: Batch) -> None:
         """Before the labelled pass: compute the constraints at the weights of this moment."""
         return

@@ -37,6 +37,7 @@ def test_runs_go_through_learners_and_signals(monkeypatch: pytest.MonkeyPatch) -
         "lucir",
         "lwf",
         "mas",
+        "x-der",
     ]
     assert seen[: len(learners) + 1] == [*((name, "contrastive") for name in learners), ("a-gem", "distil")]
     assert len(set(seen)) == len(learners) * 16

@@ -18,6 +18,7 @@ from gradcast.learners.lwf import Lwf
 from gradcast.learners.mas import Mas
 from gradcast.learners.multimodal import Multimodal
 from gradcast.learners.registry import LEARNERS
+from gradcast.learners.xder import XDer
 from gradcast.specs.text import load
 from gradcast.training.trainer import StepTrainer
 from tests.training.scene import scheduled, shared
@@ -34,6 +35,7 @@ from tests.training.scene import scheduled, shared
         ("er-ace", Er),
         ("der", Der),
         ("der-plus-plus", Der),
+        ("x-der", XDer),
         ("hal", Hal),
         ("ewc", Ewc),
         ("mas", Mas),
@@ -63,6 +65,11 @@ def test_learners_by_name(name: str, kind: type) -> None:
         assert (found.memory.size, found.memory.heads.tasks, found.count) == (128, 3, 256)
     if isinstance(found, Er | Der):
         assert (found.memory.size, found.count) == (3 * 128, 10)
+    if isinstance(found, XDer):
+        assert (found.memory.size, found.count, found.batch, found.images) == (3 * 128, 10, 10, 64)
+        assert (found.alpha, found.beta, found.gamma, found.margin, found.eta) == (0.6, 0.9, 0.85, 0.2, 0.01)
+        assert (found.contrast, found.temperature, found.views, found.augment) == (0.05, 5.0, 2, None)
+        assert found.strong is not None
     if isinstance(found, Hal):
         assert (found.memory.size, found.count, found.anchors.size) == (128, 10, 30)
     if isinstance(found, Bic):

@@ -26,6 +26,7 @@ FURTHER = {
     "bic": ["learner.memory=20", "stream.samples=50", "model.heads=masked"],  # ten images of a task are set aside
     "lucir": ["model.heads=masked"],
     "cfa": ["model.heads=masked"],
+    "x-der": ["model.heads=masked", "learner.images=8"],
 }
 
 

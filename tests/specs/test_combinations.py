@@ -36,6 +36,7 @@ SCHEDULES = {
 MLP = {"name": "mlp", "hidden": [8]}
 SMALL = {"name": "alexnet-like", "latent": 8, "widths": [8, 8], "channels": [2, 2, 2]}
 MEMORIES = {"memory": 4, "replay": 2, "reference": 4, "updates": 1, "private_width": 2, "head_units": 4, "epochs": 1}
+MEMORIES |= {"images": 4}
 
 
 @cache
@@ -115,7 +116,7 @@ def test_classes_of_several_tasks_compete(learner: str, schedule: str, labels: i
 
 
 @pytest.mark.parametrize(
-    ("learner", "heads"), [("a-gem", "auto"), ("joint", "auto"), ("gem", "seen"), ("icarl", "auto")]
+    ("learner", "heads"), [("a-gem", "auto"), ("joint", "auto"), ("gem", "seen"), ("icarl", "auto"), ("x-der", "seen")]
 )
 def test_tasks_of_different_numbers_of_classes_train(learner: str, heads: str) -> None:
     run = UnevenRun(prepared().place, prepared().shelf)

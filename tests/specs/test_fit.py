@@ -148,6 +148,30 @@ def test_new_classes_need_old_ones_and_images_to_set_aside(changes: list[str], m
         check(found, stream(found))
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            ["learner.memory=9", "model.norm=none"],
+            "room for 90 samples in all, .* 100 classes.* raise learner.memory",
+        ),
+        (["learner.capacity=99", "model.norm=none"], "room for 99 samples in all, .* raise learner.capacity"),
+        (["learner.capacity=5", "model.norm=none"], "room for 5 samples in all, fewer than learner.replay = 10"),
+        (["learner.replay=1"], "learner.replay leads to a pass of a single image"),
+    ],
+)
+def test_x_der_has_room_for_every_class_and_passes_of_several_images(changes: list[str], message: str) -> None:
+    found = setting("learner.name=x-der", "model.heads=masked", "learner.memory=256", *changes)
+    with pytest.raises(GradcastError, match=message):
+        check(found, stream(found))
+
+
+def test_x_der_tells_new_classes_from_old_ones() -> None:
+    found = setting("learner.name=x-der", "model.norm=none")
+    with pytest.raises(GradcastError, match=r"'x-der' tells new classes from old ones.* set model\.heads=masked"):
+        check(found, stream(found))
+
+
 @pytest.mark.parametrize("learner", ["hal", "cfa"])
 def test_memory_images_pass_together_at_the_end_of_a_task(learner: str) -> None:
     found = setting(f"learner.name={learner}", "learner.memory=12", "learner.replay=1", "model.heads=masked")
@@ -226,7 +250,7 @@ def test_learners_with_heads_of_their_own_need_tasks_of_one_size() -> None:
         check(found, uneven_stream())
 
 
-@pytest.mark.parametrize("learner", ["ewc", "mas", "lwf", "icarl", "bic", "lucir", "cfa"])
+@pytest.mark.parametrize("learner", ["ewc", "mas", "lwf", "icarl", "bic", "lucir", "cfa", "x-der"])
 def test_what_past_tasks_need_is_kept_where_there_are_any(learner: str) -> None:
     found = setting(f"learner.name={learner}", "model.norm=none", "stream.tasks=1", "model.heads=masked")
     with pytest.raises(GradcastError, match=f"'{learner}' keeps what past tasks need, and in a stream of one task"):

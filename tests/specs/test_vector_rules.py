@@ -55,6 +55,11 @@ def test_vectors_from_arrays_to_a_model_that_names_classes(tmp_path: Path) -> No
         model.preprocess(np.zeros((2, 7)))
 
 
+def test_x_der_takes_vectors_without_augmentations(tmp_path: Path) -> None:
+    own = ["learner.name=x-der", "learner.strong=[]", "learner.images=8", "signal.name=none"]
+    assert run(tmp_path, *own, "stream.normalise=standard").rows[0].matrices[:, -1].mean() > 0.6
+
+
 @pytest.mark.parametrize("name", ["fixmatch", "mutexmatch", "icl"])
 def test_signals_that_match_views_take_vectors_without_augmentations(tmp_path: Path, name: str) -> None:
     own = [f"signal.name={name}", "signal.weak=[]", "signal.strong=[]", "policy.batch=4"]
@@ -108,6 +113,7 @@ def test_tasks_of_vectors_resume_to_the_same_bytes(tmp_path: Path) -> None:
     [
         (["stream.scenario=rotated"], "feature vectors cannot be turned; set stream.scenario to split or permuted"),
         (["stream.augment=['flip']"], "stream.augment = ['flip'] changes images, and these are feature vectors"),
+        (["learner.name=x-der"], "feature vectors; set learner.strong=[]"),
         (["learner.name=er", "learner.augment=['flip']"], "learner.augment = ['flip'] changes images, and these are"),
         (["stream.size=8"], "feature vectors, which have no size and no colour; leave stream.size"),
         (["stream.colour=grey"], "feature vectors, which have no size and no colour"),

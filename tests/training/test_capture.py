@@ -41,6 +41,7 @@ from tests.helpers import OPTIONS, needs_gpu, replicas, signal_and_pool
 from tests.training.scene import SHELF, scheduled, task_data, weights_of
 
 AUGMENTED = "der-plus-plus;learner.augment=['shift', 'flip']"
+X_DER = "x-der;learner.augment=['shift', 'flip'];model.heads=all"
 ONLINE = "ewc;learner.form=online;learner.interval=3"
 
 
@@ -248,6 +249,8 @@ OF_MANY_EPOCHS = [
     "a-gem",
     "der",
     "der-plus-plus",
+    "x-der",
+    X_DER,
     "ewc",
     ONLINE,
     "mas",

@@ -216,6 +216,7 @@ def setting(
 OWN_FORMS: dict[str, dict[str, object]] = {
     "online": {"form": "online", "interval": 2},
     "augmented": {"repeats": 2, "augment": ["shift", "flip"]},
+    "shifted": {"memory": 10, "augment": ["shift", "flip"]},
 }
 
 
@@ -284,6 +285,8 @@ def test_modules_of_a_task_train_without_validation_too_and_every_replica_as_alo
         "bic",
         "lucir",
         "cfa",
+        "x-der",
+        "x-der shifted",
         "mas",
         "joint",
         "independent",

@@ -50,7 +50,7 @@ class Cfa(Learner):
     the task's classes and the old student's of all other classes so far.
     """
 
-    checkpointed: ClassVar[tuple[str, ...]] = ("memory", "before", "statistics")
+    checkpointed: ClassVar[tuple[str, ...]] = ("memory", "before", "old_statistics")
     replaces_weights: ClassVar[bool] = True
     memory: ClassMemory
     seeds: Sequence[int]
@@ -60,14 +60,14 @@ class Cfa(Learner):
     alpha: float = 0.5
     beta: float = 1.0
     before: Float[Tensor, "r p"] | None = field(default=None, init=False)  # the student, while a teacher trains
-    statistics: dict[str, Tensor] = field(default_factory=dict, init=False)  # its buffers
+    old_statistics: dict[str, Tensor] = field(default_factory=dict, init=False)  # its buffers
     own: dict[int, Bool[Tensor, "r c"]] = field(default_factory=dict, init=False)  # columns of a task's classes
 
     def task_begins(self, model: Replicas, images: TaskImages) -> None:
         """From now on the model is the teacher; the first task has no student yet."""
         if self.memory.order:
             self.before = model.theta.clone()
-            self.statistics = {name: buffer.clone() for name, buffer in model.buffers.items()}
+            self.old_statistics = {name: buffer.clone() for name, buffer in model.buffers.items()}
 
     def prepare(self, model: Replicas, batch: Batch) -> None:
         """Tell the device which columns are the task's, once a task."""
@@ -111,8 +111,8 @@ class Cfa(Learner):
         assert self.before is not None
         model.theta.copy_(self.before)
         for name, buffer in model.buffers.items():
-            buffer.copy_(self.statistics[name])
-        self.before, self.statistics = None, {}
+            buffer.copy_(self.old_statistics[name])
+        self.before, self.old_statistics = None, {}
 
     def _orders(self, x: Float[Tensor, "r n *shape"], task: int) -> Iterator[Int[Tensor, "r b"]]:
         """Places of each batch, epoch by epoch; what would not fill a batch is left out of the epoch."""

@@ -25,6 +25,7 @@ from gradcast.learners import (
     multimodal,
     pnn,
     python_learner,
+    xder,
 )
 from gradcast.learners.acl import acl_table as acl
 from gradcast.learners.learner_table import LearnerTable
@@ -41,6 +42,7 @@ LEARNERS = Registry(
         er_ace.ENTRY,
         der.ENTRY,
         der_plus_plus.ENTRY,
+        xder.ENTRY,
         hal.ENTRY,
         ewc.ENTRY,
         mas.ENTRY,

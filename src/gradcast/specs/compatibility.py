@@ -17,6 +17,7 @@ from gradcast.signals.registry import SIGNALS
 from gradcast.specs.own_networks import all_heads, copied_teacher, own_network, teacher
 from gradcast.specs.spec import Setting
 from gradcast.specs.traits import learner_has, signal_with
+from gradcast.streams.named_augmentations import named_by
 from gradcast.streams.pool_tables import OwnPoolSpec
 
 
@@ -178,12 +179,10 @@ def _frozen_stages(setting: Setting) -> str | None:
             "head_start.shared=true"
         )
     labelled = any(getattr(signal, "labelled", False) is True for signal in setting.signals)
-    late = ["signal.labelled"] * labelled + ["learner.augment"] * bool(getattr(setting.learner, "augment", ()))
+    late = ["signal.labelled"] * labelled + [f"learner.{key}" for key in named_by(setting.learner)]
     if late:
-        return (
-            f"{late[0]} augments labelled images after they have passed the frozen stages of model.train: leave one of "
-            "them out"
-        )
+        remedy = "set learner.strong=[]" if late[0] == "learner.strong" else "leave one of them out"
+        return f"{late[0]} augments labelled images after they have passed the frozen stages of model.train: {remedy}"
     return None
 
 
@@ -242,7 +241,8 @@ RULES = (
     Rule("`model.train` freezes stages that are the same for all seeds and see images as they are", _frozen_stages),
     Rule("a head start knows no tasks, and learners with networks of their own have parts for each", _head_start),
     Rule(
-        "`er-ace`, `lwf`, `hal`, `bic`, `lucir` and `cfa` need the images of a batch, not mixtures in their place",
+        "`er-ace`, `x-der`, `lwf`, `hal`, `bic`, `lucir` and `cfa` need the images of a batch, not mixtures in their "
+        "place",
         _unmixed,
     ),
     Rule("an image is augmented by the stream or by the learner, not by both", _augmented_once),

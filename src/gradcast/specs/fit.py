@@ -19,6 +19,7 @@ from gradcast.learners.hal import HalSpec
 from gradcast.learners.icarl import IcarlSpec
 from gradcast.learners.learner_table import ReservoirTable, TaskMemoryTable
 from gradcast.learners.registry import LEARNERS
+from gradcast.learners.xder import XDerSpec
 from gradcast.networks.featured import Featured
 from gradcast.signals.mutexmatch import MutexMatchSpec
 from gradcast.signals.registry import SIGNALS
@@ -28,7 +29,7 @@ from gradcast.specs.compatibility import contradiction
 from gradcast.specs.set_aside import held
 from gradcast.specs.spec import Setting
 from gradcast.specs.vector_rules import check_learner, check_signals
-from gradcast.streams.named_augmentations import all_named_by, named
+from gradcast.streams.named_augmentations import all_named_by, named, named_by
 from gradcast.streams.stream import Stream
 from gradcast.training.schedule_tables import PlateauSpec, StepsSpec
 
@@ -145,6 +146,12 @@ def _check_memory(setting: Setting, stream: Stream) -> None:
             f"for in a step; raise learner.{key}, or lower learner.replay"
         )
     classes = sum(map(len, stream.task_classes))
+    if isinstance(learner, XDerSpec) and learner.places(len(stream.tasks)) < classes:
+        kept, key = learner.places(len(stream.tasks)), "capacity" if learner.capacity else "memory"
+        raise GradcastError(
+            f"learner.{key} leaves room for {kept} samples in all, and all tasks together have {classes} classes, each "
+            f"of which needs one; raise learner.{key}"
+        )
     if isinstance(learner, IcarlSpec) and learner.memory < classes:
         raise GradcastError(
             f"learner.memory = {learner.memory} leaves classes without an exemplar, all tasks together have {classes}; "
@@ -169,10 +176,10 @@ def _check_exemplars(setting: Setting, stream: Stream, network: nn.Module) -> No
 
 def _check_augment(setting: Setting, stream: Stream) -> None:
     """A learner's augmentations can take images of this shape."""
-    steps: list[str] = getattr(setting.learner, "augment", [])
-    if "rotate" in steps and stream.shape[1] != stream.shape[2]:
-        raise GradcastError("'rotate' needs square images; remove it from learner.augment or set stream.size")
-    named(steps, stream.shape)  # one's own are tried
+    for key, steps in named_by(setting.learner).items():
+        if "rotate" in steps and stream.shape[1] != stream.shape[2]:
+            raise GradcastError(f"'rotate' needs square images; remove it from learner.{key} or set stream.size")
+        named(steps, stream.shape)  # one's own are tried
 
 
 def _check_compared(signal: SignalTable, setting: Setting, stream: Stream) -> None:
@@ -215,7 +222,7 @@ def _learner_passes(setting: Setting, stream: Stream) -> dict[str, int]:
         passes["learner.reference"] = learner.reference
     if isinstance(learner, AclSpec) and learner.memory > 0:
         passes["learner.memory"] = learner.memory
-    if isinstance(learner, HalSpec | CfaSpec):
+    if isinstance(learner, HalSpec | CfaSpec | XDerSpec):
         passes["learner.replay"] = learner.replay
     if isinstance(learner, HalSpec) and learner.batchnorm != "frozen":
         passes["learner.batchnorm"] = len(stream.task_classes[0])  # anchors after the first task

@@ -4,7 +4,7 @@ from gradcast.data.images import Inputs, Shape, convert, is_vector
 from gradcast.errors import GradcastError
 from gradcast.signals.registry import SIGNALS
 from gradcast.specs.spec import Setting, StreamSpec
-from gradcast.streams.named_augmentations import named_by
+from gradcast.streams.named_augmentations import KEY, named_by
 from gradcast.streams.pool_tables import CallersPoolSpec, NpzPoolSpec, OwnPoolSpec, PoolSpec
 
 
@@ -34,8 +34,9 @@ def check_pool(spec: PoolSpec) -> None:
 
 def check_learner(setting: Setting) -> None:
     """A learner of feature vectors."""
-    if steps := getattr(setting.learner, "augment", []):
-        raise GradcastError(f"learner.augment = {steps} changes images, and these are feature vectors; leave it out")
+    for key, steps in named_by(setting.learner).items():
+        remedy = "leave it out" if key == KEY else f"set learner.{key}=[]"
+        raise GradcastError(f"learner.{key} = {steps} changes images, and these are feature vectors; {remedy}")
 
 
 def check_signals(setting: Setting) -> None:

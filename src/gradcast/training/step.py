@@ -126,7 +126,8 @@ class Step:
             tasks = torch.cat([batch.each_task, replay.tasks], dim=1)
             x, y = torch.cat([x, replay.x], dim=1), torch.cat([y, replay.y], dim=1)
         x = self.learner.shown(self.model, x)
-        made = self.model.forward(x, batch.task, tasks=tasks, featured=self.learner.wants_features)
+        statistics, featured = self.learner.statistics(), self.learner.wants_features
+        made = self.model.forward(x, batch.task, tasks=tasks, featured=featured, statistics=statistics)
         size = batch.y.shape[1]
         z, judged = made.z[:, :size], made.z
         competing = self.learner.competing(self.model, batch)

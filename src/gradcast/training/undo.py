@@ -11,6 +11,7 @@ from torch.optim import Optimizer
 from gradcast.core import Metrics
 from gradcast.memories.by_class import ClassMemory
 from gradcast.memories.exemplars import Exemplars
+from gradcast.memories.refilled import RefilledMemory
 from gradcast.memories.reservoir import Reservoir
 from gradcast.memories.ring import TaskMemory
 from gradcast.runs.checkpoint.state import Checkpointed
@@ -65,7 +66,7 @@ def _tensors(value: object, path: str) -> Iterator[tuple[str, Tensor]]:
 
 def _entries(value: object) -> Mapping[Any, object]:
     match value:
-        case TaskMemory() | ClassMemory() | Reservoir() | Exemplars():  # hold what came in, nothing that was computed
+        case TaskMemory() | ClassMemory() | Reservoir() | RefilledMemory() | Exemplars():  # hold nothing that spreads
             return {}
         case Checkpointed():
             return {name: getattr(value, name) for name in value.checkpointed}

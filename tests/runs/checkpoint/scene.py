@@ -41,6 +41,7 @@ OWN = {
     "bic": ["learner.memory=20", "stream.samples=25", "model.heads=masked"],  # ten images of a task are set aside
     "lucir": ["learner.memory=12", "model.heads=masked"],
     "cfa": ["learner.memory=12", "model.heads=masked"],
+    "x-der": ["learner.memory=12", "learner.images=8", "model.heads=masked"],
 }
 STEPS = 18
 ROW = "run"
