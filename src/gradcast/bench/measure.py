@@ -15,6 +15,7 @@ from gradcast.bench.epoch_times import EpochTime
 from gradcast.bench.few_labels import Speed
 from gradcast.bench.head_start_times import HeadStartTime
 from gradcast.bench.method_times import MethodTime
+from gradcast.bench.ray_times import RayTimes, ray_times
 from gradcast.bench.saving import Cost, saving
 from gradcast.bench.step_times import NETWORKS, TASKS, AsReleased, Scene, Timing, difference, time_steps
 from gradcast.bench.streams import Streams, Throughput
@@ -73,6 +74,7 @@ class Bench:
     few_labels: list[Speed] = field(default_factory=list)
     head_starts: list[HeadStartTime] = field(default_factory=list)
     methods: list[MethodTime] = field(default_factory=list)
+    ray: RayTimes | None = None
 
     def as_dict(self) -> dict[str, object]:
         """For JSON."""
@@ -88,6 +90,7 @@ class Bench:
             "checkpoint_shares": shares,
             "few_labels_images_a_second": images,
             "head_start_rates": ahead,
+            "ray_ratios": None if self.ray is None else {"two": self.ray.two, "overhead": self.ray.overhead},
         }
 
 
@@ -184,6 +187,10 @@ def _methods(found: Bench, request: Request) -> None:
         found.methods.append(methods.method_time(request.place(dtype), dtype, name, request.steps))
 
 
+def _ray(found: Bench, request: Request) -> None:
+    found.ray = ray_times(request.say)
+
+
 PARTS: dict[str, Callable[[Bench, Request], None]] = {
     "steps": _steps,
     "growth": _growth,
@@ -193,6 +200,7 @@ PARTS: dict[str, Callable[[Bench, Request], None]] = {
     "few-labels": _few_labels,
     "head-start": _head_starts,
     "methods": _methods,
+    "ray": _ray,
 }
 
 

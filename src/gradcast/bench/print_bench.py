@@ -44,6 +44,17 @@ def print_bench(console: Console, found: Bench) -> None:
             f"In the last of {method_times.TASKS} tasks, batches of {method_times.BATCH}, one seed; against ER: times "
             "as long as a step of experience replay, measured in turns. What a learner does between tasks is left out."
         )
+    _print_costs(console, found)
+
+
+def _print_costs(console: Console, found: Bench) -> None:
+    """What is told in sentences: Ray, checkpoints, memory."""
+    if found.ray is not None:
+        console.print(
+            f"Ray, one thread a cell: two cells at once take {found.ray.two:.2f} of the time of one after the other. "
+            f"{found.ray.cells} cells of {found.ray.cell_seconds:.1f} s on {found.ray.workers} CPUs take "
+            f"{100 * found.ray.overhead:.0f} % more than {found.ray.workers} such processes without Ray would."
+        )
     for cost in found.checkpoints:
         console.print(
             f"A checkpoint of the slim ResNet-18 with GEM after task {cost.task} ({cost.megabytes:.0f} MB): training "

@@ -11,6 +11,8 @@ from gradcast.devices import keep_freed_memory, use_threads
 from gradcast.errors import BAD_INPUT, GradcastError, one_line
 from gradcast.runs.jsontext import to_json
 
+ON_REQUEST = ("ray",)  # needs an extra, and all cores
+
 
 def bench(
     device: DeviceOption = "auto",
@@ -19,7 +21,9 @@ def bench(
     replicas: Annotated[str, typer.Option(help="how many streams at once, in turn")] = "1,4,16,64",
     only: Annotated[
         str | None,
-        typer.Option(help="some parts: steps, growth, streams, checkpoints, epochs, few-labels, head-start, methods"),
+        typer.Option(
+            help="some parts: steps, growth, streams, checkpoints, epochs, few-labels, head-start, methods, ray"
+        ),
     ] = None,
     soak: Annotated[
         float | None, typer.Option(min=0.01, help="instead: short runs for so many minutes; does anything pile up?")
@@ -100,7 +104,7 @@ def _counts(text: str) -> list[int]:
 
 
 def _named(only: str | None, known: Collection[str]) -> Collection[str]:
-    parts = known if only is None else only.split(",")
+    parts = [name for name in known if name not in ON_REQUEST] if only is None else only.split(",")
     if not set(parts) <= set(known):
         raise GradcastError(f"--only {only!r} names what is not measured; there are {', '.join(known)}")
     return parts

@@ -82,7 +82,7 @@ def _train(task: CellTask, conditions: Conditions, channel: Channel, scratch: Pa
     options |= {"data": conditions.data, "device": conditions.device}
     with _sending(out, lambda files: channel.save(task.name, files)):
         try:
-            run(task.spec, out=out, display=display, store=store, **options)
+            run(task.spec, out=out, display=display, store=store, report=False, **options)
         except Diverged as error:
             for seed in task.spec.seeds:
                 SeedStore(store).keep(task.key, TrainedSeed(seed=seed, origin={}, diverged=str(error)), scratch)

@@ -1,0 +1,107 @@
+"""What Ray gains and costs: cells side by side against one after another, and many short ones."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from gradcast.cluster.cell_task import CellTask, Conditions, cell_tasks
+from gradcast.cluster.on_ray import fill_store, session
+from gradcast.cluster.worker import train_cell, versions
+from gradcast.devices import use_threads
+from gradcast.errors import GradcastError
+from gradcast.runs.cell_key import cell_key
+from gradcast.runs.checkpoint.keeper import Safety
+from gradcast.runs.seed_store import SeedStore
+from gradcast.specs import text as specfile
+
+WORKERS = 2
+CELLS = 40
+LONG = 12  # times the length of a short cell: one of the two that run side by side
+SAMPLES = 100  # images a task of a cell whose time is taken first
+
+
+@dataclass(frozen=True)
+class RayTimes:
+    """Seconds of cells with one thread each, all in one session."""
+
+    apart: float  # two long cells, one after the other
+    together: float  # two at once
+    many: float  # all short cells
+    cell_seconds: float  # one short cell in this process
+    cells: int = CELLS
+    workers: int = WORKERS
+
+    @property
+    def two(self) -> float:
+        """Share of the time that two at once take."""
+        return self.together / self.apart
+
+    @property
+    def overhead(self) -> float:
+        """What many short cells take beyond their own time, as a share of it."""
+        return self.many * self.workers / (self.cells * self.cell_seconds) - 1
+
+
+class NoRelay:
+    """A cell of this process tells nobody, and goes on from nowhere."""
+
+    def tell(self, task: str, progress: object) -> None:
+        """Nobody listens."""
+
+    def save(self, task: str, files: dict[str, bytes]) -> None:
+        """A cell this short needs no checkpoint."""
+
+    def load(self, task: str) -> dict[str, bytes]:
+        """It begins."""
+        return {}
+
+
+def ray_times(say: Callable[[str], None], cells: int = CELLS, seconds: float = 1.0) -> RayTimes:
+    """Cells of about so many ``seconds``; the workers have started before anything is timed."""
+    use_threads(1)
+    conditions = Conditions(Path.cwd(), Path("data"), "cpu", 1, Safety(), versions())
+    say("the time of one cell in this process")
+    _alone(_cell(SAMPLES, 0), conditions)  # loads what the first one needs
+    tasks = max(2, round(seconds / _alone(_cell(SAMPLES, 1), conditions)))
+    short = [_cell(SAMPLES, seed, tasks) for seed in range(2, cells + 2)]
+    before = [_alone(task, conditions) for task in short[:3]]
+    long = [_cell(SAMPLES * LONG, seed, tasks) for seed in range(4)]
+    with session("ray", cpus=WORKERS) as ray, TemporaryDirectory() as folder:
+        store = SeedStore(Path(folder) / "store")
+        say("workers start")
+        _filled(ray, [_cell(SAMPLES, seed) for seed in range(100, 100 + 4 * WORKERS)], conditions, store)
+        say(f"{cells} short cells")
+        many = _filled(ray, short, conditions, store)
+        say("two long cells, one after the other and at once")
+        apart = sum(_filled(ray, [task], conditions, store) for task in long[:2])
+        together = _filled(ray, long[2:], conditions, store)
+    after = [_alone(task, conditions) for task in short[-3:]]
+    each = [*before, *after]  # the machine may be busier at one end than at the other
+    return RayTimes(apart, together, many, sum(each) / len(each), cells)
+
+
+def _cell(samples: int, seed: int, tasks: int = 2) -> CellTask:
+    """The base of the digits for one seed."""
+    spec = specfile.load("digits", [f"stream.tasks={tasks}", f"stream.samples={samples}", f"seeds=[{seed}]"])
+    row = spec.rows[0]
+    (made,) = cell_tasks(spec, row, cell_key(row.setting, spec.dtype, {"source": str(samples)}), spec.seeds, None)
+    return made
+
+
+def _alone(task: CellTask, conditions: Conditions) -> float:
+    began = time.perf_counter()
+    problem = train_cell(task, conditions, NoRelay()).problem
+    if problem:
+        raise GradcastError(problem)
+    return time.perf_counter() - began
+
+
+def _filled(ray: Any, tasks: Sequence[CellTask], conditions: Conditions, store: SeedStore) -> float:  # noqa: ANN401
+    began = time.perf_counter()
+    problems = fill_store(ray, tasks, conditions, store, store.path.parent / "unfinished")
+    if problems:
+        raise GradcastError(next(iter(problems.values())))
+    return time.perf_counter() - began
