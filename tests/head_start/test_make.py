@@ -1,4 +1,6 @@
+import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -34,6 +36,22 @@ def test_each_seed_has_its_own_and_none_is_made_twice(tmp_path: Path, monkeypatc
     for name, rows in stacked(first).items():
         assert torch.equal(rows, stacked(again)[name][[2, 0]])
         assert not torch.equal(rows[0], rows[1])
+
+
+def test_what_another_process_is_making_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[int]] = []
+    run = Pretraining.run
+
+    def counted(self: Pretraining, *args: object, **named: object) -> None:
+        asked.append(self.seeds)
+        time.sleep(0.2)  # the other one comes meanwhile
+        run(self, *args, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Pretraining, "run", counted)
+    with ThreadPoolExecutor(2) as pool:
+        one, other = pool.map(lambda _: made(tmp_path, [3]), range(2))
+    assert asked == [[3]]
+    assert all(torch.equal(one[0].weights[name], other[0].weights[name]) for name in one[0].weights)
 
 
 def test_one_for_all(tmp_path: Path) -> None:

@@ -114,8 +114,9 @@ def _sending(out: Path, save: Callable[[Files], None]) -> Iterator[None]:
 
 
 def _checkpoints(out: Path) -> set[str]:
-    rows = {path.parent for path in out.glob("*/*/groups.json")}
-    return {path.as_posix() for row in rows for path in checkpoint.files(row)}
+    """Of rows and of head starts."""
+    folders = {path.parent for path in out.rglob("*.safetensors")}
+    return {path.as_posix() for folder in folders for path in checkpoint.files(folder)}
 
 
 def _snapshot(out: Path) -> Files:

@@ -2,7 +2,7 @@
 
 import hashlib
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from gradcast.head_start.store import HeadStart, Store
 from gradcast.runs import environment
 from gradcast.runs.checkpoint.keeper import Checkpoints, Safety
 from gradcast.runs.checkpoint.stop import Stop
-from gradcast.runs.safe_files import make_folder
+from gradcast.runs.safe_files import locked, make_folder
 from gradcast.signals.registry import SIGNALS
 from gradcast.specs import build
 from gradcast.training.grouping import SHARE, activation_numbers
@@ -59,11 +59,30 @@ def head_starts(
     show: Show | None = None,
     saving: Saving | None = None,
 ) -> list[HeadStart]:
-    """One a seed, or the same for all."""
+    """One a seed, or the same for all; what another process is making is waited for, and not made twice."""
     wanted = [SHARED] if course.spec.shared else list(seeds)
     keys = dict(zip(wanted, course.keys(wanted), strict=True))
     found = {seed: store.find(key) for seed, key in keys.items()}
-    missing = [seed for seed in wanted if found[seed] is None]
+    if None in found.values():
+        with locked(store.cache.root / f"{UNFINISHED}{_digest(list(keys.values()))}.lock"):
+            found = {seed: store.find(key) for seed, key in keys.items()}
+            found |= _made(course, keys, found, store, probe=probe, show=show, saving=saving)
+    whole = {seed: made for seed, made in found.items() if made is not None}
+    return [whole[SHARED if course.spec.shared else seed] for seed in seeds]
+
+
+def _made(
+    course: Course,
+    keys: Mapping[int, str],
+    found: Mapping[int, HeadStart | None],
+    store: Store,
+    *,
+    probe: Callable[[Sequence[int]], Probe | None],
+    show: Show | None,
+    saving: Saving | None,
+) -> dict[int, HeadStart | None]:
+    """Those that are missing."""
+    missing, made_now = [seed for seed in keys if found[seed] is None], dict[int, HeadStart | None]()
     folder = None if saving is None else saving.folder / f"{UNFINISHED}{_digest(list(keys.values()))}"
     groups, shown = _groups(course, missing), list[Shown]()
     for index, group in enumerate(groups):
@@ -83,11 +102,10 @@ def head_starts(
         for replica, seed in enumerate(group):
             weights = {name: rows[replica].clone() for name, rows in features(made.step.model).items()}
             store.keep(keys[seed], weights, made.told(replica) | {"key": keys[seed], "seed": seed})
-            found[seed] = store.find(keys[seed])
+            made_now[seed] = store.find(keys[seed])
     if folder is not None:
         shutil.rmtree(folder, ignore_errors=True)
-    whole = {seed: made for seed, made in found.items() if made is not None}
-    return [whole[SHARED if course.spec.shared else seed] for seed in seeds]
+    return made_now
 
 
 def stacked(made: Sequence[HeadStart]) -> dict[str, Tensor]:
