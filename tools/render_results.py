@@ -1,4 +1,4 @@
-"""Words the tables of docs/results anew from their JSON, and the copies of their rows in docs/*.md.
+"""Words the tables of docs/results anew from what was measured, and the copies of their rows in docs/*.md.
 
     python tools/render_results.py
 
@@ -7,19 +7,19 @@ Measured numbers come from the files as they are; only verdicts and words may ch
 
 from pathlib import Path
 
-from gradcast.reproduce.render import render
+from gradcast.reproduce.measured_tables import folder
+from gradcast.reproduce.render import read_saved
 
 DOCS = Path(__file__).parents[1] / "docs"
-OTHER_FILES = ("E6-courses", "icifar100", "mnist")  # of no table
 
 
 def main() -> None:
     """All of them."""
-    for file in sorted((DOCS / "results").glob("*.json")):
-        if not file.name.startswith(OTHER_FILES):
-            before = file.with_suffix(".md").read_text(encoding="utf-8")
-            after = render(file).read_text(encoding="utf-8")
-            replace_rows(rows(before), rows(after))
+    for file in sorted(folder().glob("*.json")):
+        page = DOCS / "results" / f"{file.stem}.md"
+        before, after = page.read_text(encoding="utf-8"), read_saved(file).markdown()
+        page.write_text(after, encoding="utf-8")
+        replace_rows(rows(before), rows(after))
 
 
 def rows(page: str) -> list[str]:

@@ -6,6 +6,7 @@ import pytest
 
 from gradcast.cli.reproduce_command import standing
 from gradcast.reproduce.experiment import names
+from gradcast.reproduce.measured_tables import folder
 from tests.cli.process import ALONE, called
 from tests.reproduce.scene import TEXT, experiment, trained, wanted
 
@@ -15,7 +16,8 @@ def test_list_shows_every_table_and_figure_with_its_state(tmp_path: Path) -> Non
     states = json.loads(called("reproduce", "--json", cwd=tmp_path).stdout)
     assert all(f"  {name} " in shown for name in names())
     assert list(states) == names()
-    assert states["E3"] == {"title": "Table 5: iCIFAR-100", "rows": 47, "run": 0, "begun": 0, "not_yet": 1}
+    counts = {"rows": 47, "measured": 19, "run": 0, "begun": 0, "not_yet": 0}
+    assert states["E3"] == {"title": "Table 5: iCIFAR-100", **counts}
     assert max(map(len, shown.splitlines())) <= 80
 
 
@@ -32,12 +34,16 @@ def test_rows_with_some_of_their_seeds_are_begun(
 def test_show_trains_nothing(tmp_path: Path) -> None:
     shown = called("reproduce", "E3", "--show", cwd=tmp_path)
     assert shown.returncode == 0, shown.stderr
-    assert "MutexMatch" in shown.stdout
-    assert "not run" in shown.stdout
-    assert "not yet" in shown.stdout
-    assert "not reproduced" in shown.stdout
+    before, here = shown.stdout.split("Trained here:")
+    assert before.startswith("Comes with gradcast:")
+    assert "69.10 ± 0.93" in before  # GEM + predicted gradients
+    assert "NVIDIA H200" in before
+    assert "MutexMatch" in here
+    assert "not run" in here
+    assert "not reproduced" in here
+    assert "69.10" not in here
     assert not (tmp_path / "runs" / "cells").exists()
-    assert max(map(len, shown.stdout.splitlines()[1:])) <= 80
+    assert max(map(len, here.splitlines()[2:])) <= 80
     assert "gradcast report" not in shown.stdout  # there is nothing it could show
 
 
@@ -79,12 +85,12 @@ def test_bad_input(arguments: list[str], message: str, tmp_path: Path) -> None:
 
 
 def test_correlations_of_a_scatter_plot_are_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    out = shutil.copytree(trained(), tmp_path / "reproduced")
+    out = shutil.copytree(trained(), tmp_path / "runs")
     own = wanted(Path(out), "scatter").experiment
     monkeypatch.setattr("gradcast.reproduce.reproduce.load", lambda name: own)
     shown = called("reproduce", "T1", "--show", cwd=tmp_path).stdout
     told = json.loads(called("reproduce", "T1", "--show", "--json", cwd=tmp_path).stdout)["correlations"]
-    assert told == json.loads((tmp_path / "reproduced" / "T1" / "result.json").read_text())["correlations"]
+    assert told == json.loads((tmp_path / "runs" / "T1" / "result.json").read_text())["correlations"]
     found = told["predicted gradients"]
     assert f"cosine and ACC, predicted gradients: r = {found['r']:.2f}, n = {found['n']}\n" in shown
 
@@ -105,7 +111,7 @@ def test_a_quick_look_at_a_table(tmp_path: Path, data: Path) -> None:
 
 def test_a_saved_table_is_worded_anew(tmp_path: Path) -> None:
     results = Path(__file__).parents[2] / "docs" / "results"
-    shutil.copy(results / "E8.json", tmp_path)
+    shutil.copy(folder() / "E8.json", tmp_path)
     found = called("reproduce", "E8.json", cwd=tmp_path)
     assert found.stdout == "E8.md\n"
     assert (tmp_path / "E8.md").read_text() == (results / "E8.md").read_text()

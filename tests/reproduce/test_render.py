@@ -5,15 +5,16 @@ from pathlib import Path
 import pytest
 
 from gradcast.errors import GradcastError
+from gradcast.reproduce.measured_tables import folder
 from gradcast.reproduce.render import read_saved, render
 
-RESULTS = Path(__file__).parents[2] / "docs" / "results"
-TABLES = sorted(page.stem for page in RESULTS.glob("*.md"))
+PAGES, RESULTS = Path(__file__).parents[2] / "docs" / "results", folder()
+TABLES = sorted(page.stem for page in PAGES.glob("*.md"))
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_the_documentation_has_the_verdicts_of_the_rule(name: str) -> None:
-    page = (RESULTS / f"{name}.md").read_text(encoding="utf-8")
+    page = (PAGES / f"{name}.md").read_text(encoding="utf-8")
     assert read_saved(RESULTS / f"{name}.json").markdown() == page  # else: python tools/render_results.py
 
 
@@ -21,7 +22,7 @@ def test_a_page_is_written_beside_its_file_and_changes_nothing_else(tmp_path: Pa
     file = tmp_path / "E1.json"
     shutil.copy(RESULTS / "E1.json", file)
     before = file.read_bytes()
-    assert render(file).read_text() == (RESULTS / "E1.md").read_text()
+    assert render(file).read_text() == (PAGES / "E1.md").read_text()
     assert file.read_bytes() == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["E1.json", "E1.md"]
 

@@ -13,6 +13,7 @@ from gradcast.reproduce import reproduce
 from gradcast.reproduce.cells import Cell
 from gradcast.reproduce.draw import results
 from gradcast.reproduce.experiment import load
+from gradcast.reproduce.measured_tables import folder
 from gradcast.reproduce.reproduce import Request, outcome, request, train
 from gradcast.reproduce.show_table import save, table
 from gradcast.reproduce.trained import Trained, known
@@ -20,7 +21,7 @@ from gradcast.results.measures import Measures
 from tests.reproduce.scene import experiment
 from tests.reproduce.test_error_rates import experiment as table_of_errors
 
-RESULTS = Path(__file__).parents[2] / "docs" / "results"
+RESULTS = folder()
 ONE, OTHER = (Measures(acc, 0.1, 0.2, 0.05, 0.15, 0.8, 0.0) for acc in (0.7, 0.6))
 
 

@@ -29,6 +29,7 @@ from gradcast.reproduce.cells import Cell
 from gradcast.reproduce.correlations import Clouds, as_dict, clouds, in_words
 from gradcast.reproduce.draw import draw
 from gradcast.reproduce.experiment import Experiment, load, names
+from gradcast.reproduce.measured_tables import measured, measured_rows
 from gradcast.reproduce.outcome import FAILED, Line
 from gradcast.reproduce.render import render
 from gradcast.reproduce.reproduce import RESULT, Request, outcome, request, table_lock, train, unsaved
@@ -54,7 +55,9 @@ def reproduce(
     ] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="seeds 0 to N-1 (default: the experiment's own)")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="short, small, two seeds: a look, not a result")] = False,
-    show: Annotated[bool, typer.Option("--show", help="train nothing, print what there is")] = False,
+    show: Annotated[
+        bool, typer.Option("--show", help="train nothing, print what comes with gradcast and what was trained here")
+    ] = False,
     settings: SetOption = None,
     known: Annotated[
         Path | None, typer.Option(help="the same table's result.json from elsewhere: its seeds are not trained again")
@@ -90,9 +93,14 @@ def reproduce(
         with ProgressDisplay(Console(stderr=True)) as display:
             cluster = None if on is None else Cluster(on, threads, at_once)
             failed = train(wanted, data=data_folder(data), device=device, display=display, cluster=cluster)
-    found = outcome(wanted, failed)
-    groups = clouds(wanted, found)
-    lost = unsaved(wanted, found)
+    elif not json:
+        _print_measured(Console(), wanted, chosen)
+    _conclude(wanted, outcome(wanted, failed), chosen, json=json)
+
+
+def _conclude(wanted: Request, found: list[Line], chosen: list[str], *, json: bool) -> None:
+    """Save the table with its figure and views, and print it."""
+    groups, lost, laid_out = clouds(wanted, found), unsaved(wanted, found), False
     if lost:
         complain(
             f"{wanted.folder / RESULT} has seeds of {', '.join(lost)} that are not here, so it is left as it is; "
@@ -102,10 +110,10 @@ def reproduce(
         with table_lock(wanted):
             save(wanted, found, groups)
             draw(wanted, found, groups)
-            laid_out = lay_out(wanted, found)
+            laid_out = bool(lay_out(wanted, found))
     asked = [line for line in found if not chosen or line.item.name in chosen]
     if json:
-        facts = {"id": wanted.experiment.header.id, "quick": quick, "rows": [line.as_dict() for line in asked]}
+        facts = {"id": wanted.experiment.header.id, "quick": wanted.quick, "rows": [line.as_dict() for line in asked]}
         typer.echo(to_json(facts | ({"correlations": as_dict(groups)} if groups else {})), nl=False)
     else:
         _print(Console(), wanted, asked, groups)
@@ -134,6 +142,17 @@ def _names(rows: str | None) -> list[str]:
     if rows is not None and not names:
         raise GradcastError("--rows names no row; leave it out for all of them")
     return names
+
+
+def _print_measured(console: Console, wanted: Request, chosen: list[str]) -> None:
+    """The table that comes with the package, where there is one, and where it was measured."""
+    before = measured(wanted.experiment.header.id)
+    if before is None:
+        return
+    console.print("[bold]Comes with gradcast:", highlight=False)
+    _print(console, before.wanted, [line for line in before.lines if not chosen or line.item.name in chosen], {})
+    console.print(f"[dim]{escape(before.origins)}", soft_wrap=True)
+    console.print("\n[bold]Trained here:", highlight=False)
 
 
 def _print(console: Console, wanted: Request, found: list[Line], groups: Clouds) -> None:
@@ -205,14 +224,15 @@ def _print_list(out: Path, settings: list[str], *, json: bool) -> None:
         typer.echo(to_json(states), nl=False)
         return
     table = Table(box=SIMPLE_HEAD)
-    for title in ("ID", "", "rows", "run", "begun", "not yet"):
+    for title in ("ID", "", "rows", "measured", "run", "begun", "not yet"):
         table.add_column(title, justify="left" if title in ("ID", "") else "right")
     for name, state in states.items():
-        counts = [str(state[key]) for key in ("rows", "run", "begun", "not_yet")]
+        counts = [str(state[key]) for key in ("rows", "measured", "run", "begun", "not_yet")]
         table.add_row(f"[bold]{name}", escape(str(state["title"])), *counts)
     console = Console()
     console.print(table)
-    console.print("Figures 1 to 5 are drawings. Run: rows with all their seeds; begun: with some.", soft_wrap=True)
+    console.print("Figures 1 to 5 are drawings. Measured: rows whose numbers come with gradcast; gradcast reproduce ID")
+    console.print("--show prints them. Run: rows trained here with all their seeds; begun: with some.")
     console.print("gradcast reproduce ID runs what is missing; --quick for a look in minutes.", soft_wrap=True)
 
 
@@ -223,5 +243,6 @@ def standing(experiment: Experiment, out: Path, settings: list[str]) -> dict[str
     cells = [Cell(item.setting, wanted.dtype) for item in items if item.setting is not None]
     missing = [len(set(wanted.seeds) - cell.seeds(wanted.cells)) for cell in cells]
     run, begun = missing.count(0), sum(0 < seeds < len(wanted.seeds) for seeds in missing)
-    counts = {"rows": len(experiment.items), "run": run, "begun": begun}
+    counts = {"rows": len(experiment.items), "measured": measured_rows(experiment.header.id)}
+    counts |= {"run": run, "begun": begun}
     return {"title": experiment.header.title, **counts, "not_yet": sum(bool(item.needs) for item in experiment.items)}

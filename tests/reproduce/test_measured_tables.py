@@ -1,0 +1,24 @@
+import numpy as np
+import pytest
+
+from gradcast.reproduce.experiment import load, names
+from gradcast.reproduce.measured_tables import folder, measured, measured_rows
+
+
+def test_every_file_that_comes_with_the_package_is_a_table_of_its_name() -> None:
+    files = sorted(folder().glob("*.json"))
+    assert len(files) >= 12
+    assert {file.stem.partition("-")[0] for file in files} <= set(names())
+
+
+def test_what_was_measured_is_known_with_its_origin_and_what_was_not_is_nothing() -> None:
+    found = measured("e1")
+    assert found is not None
+    assert "NVIDIA H200" in found.origins
+    (gem,) = (line for line in found.lines if line.item.name == "gem")
+    assert gem.ours["acc"].seeds == 10
+    assert gem.trained is not None
+    assert gem.ours["acc"].mean == pytest.approx(np.mean(gem.trained.values("acc")))
+    assert measured("E7") is None
+    assert measured_rows("E7") == 0
+    assert 0 < measured_rows("E3") < len(load("E3").items)
