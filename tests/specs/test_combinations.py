@@ -112,7 +112,7 @@ def test_what_is_not_refused_trains(learner: str, schedule: str, labels: int | s
     ],
 )
 def test_classes_of_several_tasks_compete(learner: str, schedule: str, labels: int | str, heads: str) -> None:
-    assert trains_with_signals(prepared(), learner, schedule, labels, heads) >= 14
+    assert trains_with_signals(prepared(), learner, schedule, labels, heads, SOME) >= 4
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_classes_of_several_tasks_compete(learner: str, schedule: str, labels: i
 )
 def test_tasks_of_different_numbers_of_classes_train(learner: str, heads: str) -> None:
     run = UnevenRun(prepared().place, prepared().shelf)
-    assert trains_with_signals(run, learner, "constant", 8, heads) >= 14
+    assert trains_with_signals(run, learner, "constant", 8, heads, SOME) >= 4
 
 
 def test_teachers_of_different_numbers_of_classes_train_a_student() -> None:
