@@ -17,7 +17,7 @@ TABLES, OWN, FIGURES = [f"E{n}" for n in range(1, 12)], ["C", "P1", "P2", "P3", 
 
 def test_every_published_table_and_figure_and_our_own_are_there() -> None:
     assert names() == [*TABLES, *OWN, "Z2", *FIGURES]
-    assert sum(len(load(name).items) for name in names()) == 473
+    assert sum(len(load(name).items) for name in names()) == 479
     assert not any(load(name).published for name in OWN)
     assert all(load(name).published for name in TABLES)
 
@@ -48,6 +48,36 @@ def test_rows_have_published_constants() -> None:
         "effnet-dcl-predicted": ("dcl", 0.35, 0.005, 2.0, [128, 32]),
     }
     assert rows["resnet-gem-predicted"].published == {"acc": 68.74, "bwt": 0.0619, "fwt": 0.0055}
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "values"),
+    [
+        ("E1", "gem-predicted", {"start": (0, 50)}),
+        ("E1", "dcl-predicted", {"start": (0, 50)}),
+        ("E2", "gem-predicted", {"start": (0, 50)}),
+        ("E2", "dcl-predicted", {"start": (0, 50), "p": (0.1, 0.15)}),
+        ("E3", "resnet-dcl-predicted", {"interval": (4, 5)}),
+        ("E5", "acl-predicted", {"start": (0, 5)}),
+    ],
+)
+def test_rows_at_the_papers_values_differ_from_the_scripts_in_these_alone(
+    table: str, row: str, values: dict[str, tuple[float, float]]
+) -> None:
+    script, paper = (load(table).item(name) for name in (row, f"{row}-paper"))
+    assert script.setting is not None
+    assert paper.setting is not None
+    assert paper.published == script.published
+    one, other = script.setting.model_dump(), paper.setting.model_dump()
+    found = {
+        key: (one[part][key], other[part][key])
+        for part in one
+        if isinstance(one[part], dict)
+        for key in one[part]
+        if one[part][key] != other[part][key]
+    }
+    assert found == values
+    assert [part for part in one if not isinstance(one[part], dict) and one[part] != other[part]] == []
 
 
 def test_agem_has_its_usual_constants() -> None:

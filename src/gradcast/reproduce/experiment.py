@@ -1,7 +1,7 @@
 """A table or figure: its rows, what was published of each, and the settings that make them.
 
 One TOML file each, under ``tables``. A row is a setting as in any specification: common tables, and what differs from
-them, or from a row of another experiment that it is ``like``. ``needs`` names what does not exist yet;
+them, or from a row that it is ``like``, of this experiment or of another. ``needs`` names what does not exist yet;
 ``not_reproduced`` says why a row never will be run. A sweep is a row for each value of one key.
 """
 
@@ -109,7 +109,9 @@ def read(raw: Mapping[str, Any]) -> Experiment:
     common = {table: raw[table] for table in TABLES if table in raw}
     if header.like:
         common = _setting(header.like).model_dump() | common
-    items = [_item(own, common) for own in rows]
+    items: list[Item] = []
+    for own in rows:
+        items.append(_item(own, common, items))
     for own in sweeps:
         items += _sweep(SweepTable.model_validate(own), common, items)
     for item in items:
@@ -121,11 +123,11 @@ def read(raw: Mapping[str, Any]) -> Experiment:
     return Experiment(header, tuple(items))
 
 
-def _item(raw: Mapping[str, Any], common: Mapping[str, Any]) -> Item:
+def _item(raw: Mapping[str, Any], common: Mapping[str, Any], before: list[Item]) -> Item:
     row = RowTable.model_validate({key: value for key, value in raw.items() if key not in TABLES})
     setting = None
     if not (row.needs or row.not_reproduced):
-        base = _setting(row.like).model_dump() if row.like else common
+        base = _like(row.like, before).model_dump() if row.like else common
         setting = _parsed(base, [{table: raw[table] for table in TABLES if table in raw}])[0]
     return Item(
         row.name,
@@ -157,6 +159,12 @@ def _sweep(sweep: SweepTable, common: Mapping[str, Any], items: list[Item]) -> l
              published=figures, sweep=sweep, value=_word(value), control=sweep.control)
         for value, setting, figures in zip(called, settings, published, strict=True)
     ]  # fmt: skip
+
+
+def _like(place: str, before: list[Item]) -> Setting:
+    """The setting of ``ID/row``, or of a row before this one in the same table."""
+    here = [item.setting for item in before if item.name == place and item.setting is not None]
+    return here[0] if here else _setting(place)
 
 
 def _setting(place: str) -> Setting:
