@@ -6,7 +6,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,7 +81,7 @@ def _train(task: CellTask, conditions: Conditions, channel: Channel, scratch: Pa
     options |= {"data": conditions.data, "device": conditions.device}
     with _sending(out, lambda files: channel.save(task.name, files)):
         try:
-            run(task.spec, out=out, display=display, store=store, **options)
+            run(task.spec, out=out, display=display, store=store, report=False, **options)
         except Diverged as error:
             for seed in task.spec.seeds:
                 SeedStore(store).keep(task.key, TrainedSeed(seed=seed, origin={}, diverged=str(error)), scratch)
@@ -183,7 +183,7 @@ class WorkerRow:
         self.display, self.extent, self.total = display, extent, total
         self.before, self.done, self.note = 0, 0, ""
 
-    def begin(self, group: int, position: Position) -> None:
+    def begin(self, group: int, position: Position, seeds: Sequence[int] = ()) -> None:
         """A group of seeds begins, or goes on from there."""
         self.before, self.done = group * self.extent.steps, position.batches
         self._say(position.task)
