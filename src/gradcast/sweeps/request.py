@@ -16,7 +16,7 @@ Seeds = Annotated[list[Natural], Field(min_length=1)]
 class SweepTable(Table):
     """One sweep; the keys of [[sweep]] in a suite, and of ``gradcast.sweep``."""
 
-    over: Annotated[list[str], Field(min_length=1)]  # KEY=VALUES
+    over: list[str]  # KEY=VALUES
     row: str = ""  # which row is tuned; empty: the only one that is not the base
     search: Literal["grid", "random", "tpe"] = "grid"
     trials: Positive | None = None  # of random and tpe
