@@ -9,6 +9,7 @@ from gradcast.specs.text import literal, value_text
 
 Value = object  # of a setting: a number, a word, a truth value or a list
 DIGITS = 6  # that a value within a range keeps, so that people can read it
+FAR_APART = 10  # times the least of them
 SCALES = ("log", "lin")
 OPENING, CLOSING = "[{", "]}"
 
@@ -51,8 +52,11 @@ class Over:
 
     @property
     def logarithmic(self) -> bool:
-        """Whether its values are shown on a logarithmic axis."""
-        return isinstance(self.values, Range) and self.values.logarithmic
+        """Whether its values are shown on a logarithmic axis: a range of that kind, or numbers far apart."""
+        if isinstance(self.values, Range):
+            return self.values.logarithmic
+        numbers = [own for own in self.values if isinstance(own, int | float) and not isinstance(own, bool) and own > 0]
+        return len(numbers) == len(self.values) and max(numbers) >= FAR_APART * min(numbers)
 
     def grid(self) -> list[Value]:
         """Every value of a grid, each once."""

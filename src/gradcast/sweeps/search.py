@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
 from math import prod
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -28,6 +28,7 @@ class Told:
     stopped_after: int = 0  # tasks, where the trial was stopped early
 
 
+@runtime_checkable
 class Proposals(Protocol):
     """Hands out trials, and hears what became of them."""
 

@@ -122,7 +122,7 @@ def run_suite(
                 )
             return RunResult(directory.path, rows)
         asked = part.asked.model_dump(exclude={"over"})
-        how = {"threads": threads if on else None, "progress": progress, "on": on, "at_once": at_once}
+        how: dict[str, Any] = {"threads": threads if on else None, "progress": progress, "on": on, "at_once": at_once}
         found = sweep(part.spec, part.asked.over, **asked, **how, **common)
         made.cautions += [f"{part.title}: {found.caution}"] if found.caution else []
         return found.result
@@ -150,7 +150,7 @@ def _report(suite: Suite, made: SuiteResult, out: Path) -> Path:
 
 
 def _checked(raw: dict[str, Any]) -> SuiteTable:
-    known = {"run": RunEntry, "sweep": SweepEntry}
+    known: dict[str, type[Table]] = {"run": RunEntry, "sweep": SweepEntry}
     for kind, table in known.items():
         listed = raw.get(kind, [])
         if not isinstance(listed, list) or not all(isinstance(own, dict) for own in listed):
