@@ -82,6 +82,6 @@ def test_a_packages_methods_have_names(tmp_path: Path) -> None:
     done = gradcast("run", "digits", *SMALL, *(part for own in chosen for part in ("--set", own)), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "anchored + entropy" in done.stdout
-    (run,) = (path for path in (tmp_path / "out").iterdir() if path.is_dir())
+    (run,) = (path.parent for path in (tmp_path / "out").glob("*/spec.toml"))
     content = json.loads((run / "predicted" / "stream.json").read_text())
     assert {"learner", "signal"} <= content.keys()  # digests of the package's source

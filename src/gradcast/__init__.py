@@ -1,9 +1,9 @@
 """gradcast: semi-supervised continual learning with predicted gradients.
 
 To run experiments: ``load`` and ``parse`` give a specification (``Spec``), ``run`` trains it and returns a
-``RunResult``, ``load_model`` gives a trained network back. ``own_data`` and ``from_datasets`` turn your images into a
-``Source``, ``own_tasks`` turns several of them into ``OwnTasks``. ``pretrain`` trains a network on unlabelled images
-alone and returns it as ``Pretrained``.
+``RunResult``, ``sweep`` tunes it first and returns a ``SweepResult``, ``load_model`` gives a trained network back.
+``own_data`` and ``from_datasets`` turn your images into a ``Source``, ``own_tasks`` turns several of them into
+``OwnTasks``. ``pretrain`` trains a network on unlabelled images alone and returns it as ``Pretrained``.
 
 In your own training loop: ``GradientLearner``.
 
@@ -57,6 +57,7 @@ from gradcast.runs.api import run
 from gradcast.runs.checkpoint.keeper import Safety
 from gradcast.specs.spec import Spec
 from gradcast.specs.text import load, parse
+from gradcast.sweeps.sweep import SweepResult, sweep
 
 __version__ = "0.1.0"
 __all__ = [
@@ -91,6 +92,7 @@ __all__ = [
     "Source",
     "Spec",
     "Stream",
+    "SweepResult",
     "TaskImages",
     "Terms",
     "Unlabelled",
@@ -103,4 +105,5 @@ __all__ = [
     "parse",
     "pretrain",
     "run",
+    "sweep",
 ]

@@ -226,3 +226,38 @@ def test_odd_tasks_are_told_in_a_sentence(
             np.savez(root / "task2.npz", x_train=np.zeros((1, 8, 8)))
     with pytest.raises(GradcastError, match=re.escape(message.format(root=root))):
         made(tmp_path, f"stream.path={root}", *settings)
+
+
+def of_digits(tmp_path: Path, *settings: str) -> Stream:
+    shelf = Shelf(tmp_path, Cache(tmp_path / "cache"), untracked)
+    return stream(load("digits", settings).rows[0].setting.stream, shelf)
+
+
+@pytest.mark.parametrize("scenario", ["rotated", "permuted", "split"])
+def test_the_first_tasks_alone_are_as_they_are_with_all(tmp_path: Path, scenario: str) -> None:
+    common = (f"stream.scenario={scenario}", "stream.tasks=5", "stream.samples=50")
+    whole, first = of_digits(tmp_path, *common), of_digits(tmp_path, *common, "stream.first_tasks=2")
+    assert len(first.tasks) == 2
+    assert first.task_classes == whole.task_classes[:2]
+    for task in range(2):
+        assert np.array_equal(first.test(task).x, whole.test(task).x)
+    assert load("digits", [*common, "stream.first_tasks=9"]).rows[0].setting.stream.task_count == 5
+
+
+def test_the_first_tasks_of_seeds_with_tasks_of_their_own(tmp_path: Path) -> None:
+    common = ("stream.scenario=split", "stream.tasks=5", "stream.class_order=seeded", "stream.samples=50")
+    whole, first = of_digits(tmp_path, *common), of_digits(tmp_path, *common, "stream.first_tasks=2")
+    assert first.own_tasks is not None
+    assert len(first.own_tasks(7)) == 2
+    assert first.task(1, 7).classes == whole.task(1, 7).classes
+
+
+def test_validation_images_come_out_of_training_and_lower_the_samples(tmp_path: Path) -> None:
+    plain, held = (
+        of_digits(tmp_path, "stream.samples=1297"),
+        of_digits(tmp_path, "stream.samples=1297", "stream.validation=0.1"),
+    )
+    train, test = held.tasks[0].train, held.tasks[0].test
+    assert len(train) + len(test) == len(plain.tasks[0].train) == 1297
+    assert held.samples == len(train) < 1297
+    assert held.content != plain.content

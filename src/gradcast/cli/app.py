@@ -19,6 +19,8 @@ from gradcast.cli.report_command import report
 from gradcast.cli.reproduce_command import reproduce
 from gradcast.cli.run_command import presets, run
 from gradcast.cli.ssl_command import ssl
+from gradcast.cli.suite_command import suite
+from gradcast.cli.sweep_command import sweep
 from gradcast.cli.verify_command import verify
 from gradcast.cli.watch import watch
 from gradcast.errors import BAD_INPUT, GradcastError, Stopped
@@ -30,7 +32,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     help="Semi-supervised continual learning with predicted gradients, told apart from noise by paired seeds.",
 )
-COMMANDS = (run, presets, methods, ssl, pretrain, reproduce, compare, report, watch, bench, verify)
+COMMANDS = (run, sweep, suite, presets, methods, ssl, pretrain, reproduce, compare, report, watch, bench, verify)
 for command in COMMANDS:
     app.command()(command)
 app.add_typer(data_command.app, name="data")

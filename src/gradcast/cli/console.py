@@ -112,6 +112,15 @@ class ProgressDisplay:
 
         return moved
 
+    def counter(self, what: str, total: int) -> Callable[[float, str], None]:
+        """A bar for things that are done one after another; told how many are, in parts too, and a note."""
+        bar = self.progress.add_task(escape(what), total=total, note="")
+
+        def moved(done: float, note: str) -> None:
+            self.move(bar, completed=done, note=note)
+
+        return moved
+
     def row(self, label: str, extent: Extent, groups: int = 1, start: Position | None = None) -> "RowProgress":
         """A bar for a row; one that goes on says so."""
         if start is not None:
@@ -170,7 +179,7 @@ class RowProgress:
         self.group: int | None = None  # of seeds; none has begun
         self.tested = ""  # what the newest test while training said
 
-    def begin(self, group: int, position: Position) -> None:
+    def begin(self, group: int, position: Position, seeds: Sequence[int] = ()) -> None:
         """This group of seeds goes on from there."""
         first, self.group, self.done = self.group is None, group, position.batches
         # what was done before this process says nothing about its speed

@@ -6,7 +6,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -185,7 +185,7 @@ class WorkerRow:
         self.display, self.extent, self.total = display, extent, total
         self.before, self.done, self.note = 0, 0, ""
 
-    def begin(self, group: int, position: Position) -> None:
+    def begin(self, group: int, position: Position, seeds: Sequence[int] = ()) -> None:
         """A group of seeds begins, or goes on from there."""
         self.before, self.done = group * self.extent.steps, position.batches
         self._say(position.task)

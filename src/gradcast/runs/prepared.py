@@ -38,8 +38,8 @@ from gradcast.training.loop import Extent, Loop, Observer, Position
 class RowObserver(Observer, Protocol):
     """Shows one row."""
 
-    def begin(self, group: int, position: Position) -> None:
-        """A group of seeds begins, or goes on from there."""
+    def begin(self, group: int, position: Position, seeds: Sequence[int] = ()) -> None:
+        """A group of these seeds begins, or goes on from there."""
         ...
 
 

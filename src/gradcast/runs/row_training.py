@@ -106,7 +106,7 @@ class RowTraining:
             made = self.shared.display.row(self.row.label, loop.extent, len(self.attempt.groups), position)
             self.shown.append(made)
         for observer in self.shown:
-            observer.begin(index, position or Position())
+            observer.begin(index, position or Position(), loop.seeds)
 
     def _times(self) -> dict[str, object]:
         """When it began, and what it took."""

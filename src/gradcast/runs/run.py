@@ -65,8 +65,8 @@ def run(
     every number. ``safety`` says how often checkpoints are written and what becomes of steps that are not finite.
     SIGINT and SIGTERM end a run after a step and a checkpoint. Seeds that any run has trained are taken from the
     ``store`` (a folder below ``out`` by default) and handed on to it; not where ``reuse`` is false. Nothing is trained
-    where cells were trained ``elsewhere``, which has a sentence for each that failed, by its name. Without a ``report``
-    neither that nor result and figure are written.
+    where cells were trained ``elsewhere``, which has a sentence for each that failed, by its name. Without ``report``
+    only seeds and rows are written: somebody else tells what they say.
     """
     place = devices.choose_place(device, spec.dtype) if elsewhere is None else ANY_PLACE
     spec, shared, content = prepare(spec, place, data=data, source=source, pool=pool, display=display)
@@ -100,7 +100,7 @@ def run(
         finally:  # what is finished is reported, whatever happened to the rest
             for tracker in trackers:
                 tracker.end()
-            results = conclude(directory) if report else read(directory)
+            results = conclude(directory) if report else []
     if failed:
         raise GradcastError(failed[0] + (f" (and {len(failed) - 1} more rows failed)" if failed[1:] else ""))
     gone = [row.name for row in spec.rows if not directory.finished(row.name)]

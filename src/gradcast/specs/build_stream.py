@@ -13,21 +13,28 @@ from gradcast.streams.blurry import blurred
 from gradcast.streams.named_augmentations import named
 from gradcast.streams.scale import Scale, scale_for, vector_scale
 from gradcast.streams.stream import Stream, Task
+from gradcast.streams.validation_images import tuning_source
 
 # The tasks, what was drawn; and the tasks of a seed, where every seed has its own.
-Made = tuple[Sequence[Task], Mapping[str, object], Callable[[int], Sequence[Task]] | None]
+OwnTasksOf = Callable[[int], Sequence[Task]]
+Made = tuple[Sequence[Task], Mapping[str, object], OwnTasksOf | None]
 
 
 def stream(spec: StreamSpec, shelf: Shelf, source: Source | OwnTasks | None = None) -> Stream:
     """The stream of labelled tasks; ``source`` where the images come from the caller."""
     found = _source(spec, shelf, source)
+    if spec.validation:
+        found = tuning_source(found, spec.validation, spec.data_seed)
     if is_vector(found.shape):
         check_stream(spec)
     tasks, facts, own_tasks = _own(spec, found) if isinstance(found, OwnTasks) else _made(spec, found)
     if spec.blurry:
         tasks, mixed = blurred(tasks, spec.blurry, spec.data_seed)
         facts = {**facts, **mixed}
+    tasks, own_tasks = _first(tasks, spec.first_tasks), _first_of_each(own_tasks, spec.first_tasks)
     samples, shape = None if spec.samples == "all" else spec.samples, found.shape
+    if samples is not None and spec.validation:  # some of those that were asked for are held out
+        samples = min(samples, *(len(task.train) for task in tasks))
     for index, task in enumerate(tasks):
         if samples is not None and samples > len(task.train):
             raise GradcastError(
@@ -75,8 +82,16 @@ def _own(spec: StreamSpec, found: OwnTasks) -> Made:
     return *scenarios.own(found), None
 
 
+def _first(tasks: Sequence[Task], count: int | str) -> Sequence[Task]:
+    return tasks[:count] if isinstance(count, int) else tasks
+
+
+def _first_of_each(own_tasks: OwnTasksOf | None, count: int | str) -> OwnTasksOf | None:
+    return None if own_tasks is None else lambda seed: _first(own_tasks(seed), count)
+
+
 def _made(spec: StreamSpec, found: Source) -> Made:
-    tasks, per_task = spec.task_count, None if spec.classes_per_task == "even" else spec.classes_per_task
+    tasks, per_task = spec.all_tasks, None if spec.classes_per_task == "even" else spec.classes_per_task
     match spec.scenario:
         case "rotated":
             return *scenarios.rotated(found, tasks, spec.data_seed), None

@@ -67,7 +67,9 @@ class StreamSpec(Table):
     batch: Positive = 10
     epochs: EpochCount = 1
     blurry: Probability = 0.0  # share of a task's training images that come from its neighbours; split and own alone
-    omitted_defaults: ClassVar[tuple[str, ...]] = ("labels", "blurry")
+    validation: Annotated[float, Field(ge=0, lt=1)] = 0.0  # share of training images that take the test images' place
+    first_tasks: TaskCount | Literal["all"] = "all"  # only the first of the tasks are trained, as they are with all
+    omitted_defaults: ClassVar[tuple[str, ...]] = ("labels", "blurry", "validation", "first_tasks")
     data_seed: int = 0  # angles, permutations and splits; the same for all seeds
 
     @model_validator(mode="before")
@@ -109,11 +111,16 @@ class StreamSpec(Table):
         return self
 
     @property
-    def task_count(self) -> int:
+    def all_tasks(self) -> int:
         """The number of tasks, which is known of tasks of one's own once their folder was looked at."""
         if self.tasks == "own":
             raise GradcastError("stream.tasks = 'own' is not counted yet; set it to the number of your tasks")
         return self.tasks
+
+    @property
+    def task_count(self) -> int:
+        """The number of tasks that are trained."""
+        return self.all_tasks if self.first_tasks == "all" else min(self.first_tasks, self.all_tasks)
 
 
 class EvaluationSpec(Table):

@@ -252,18 +252,18 @@ def assign(raw: Raw, setting: str) -> Raw:
             "row": [assign(row, rest) if name == parts[1] else row for row, name in zip(rows, names, strict=True)]
         }
     if len(parts) == 1:
-        return raw | {parts[0]: _literal(text)}
+        return raw | {parts[0]: literal(text)}
     if len(parts) > 2 or parts[0] not in TABLES:
         raise GradcastError(f"unknown key {key.strip()!r}{nearest(parts[0], TABLES)}")
     before = _tables({parts[0]: raw.get(parts[0], {})})
-    value = _literal(text)
+    value = literal(text)
     listed = parts == ["stream", "path"] and isinstance(value, list)
     if parts[1] in ("path", "weights") and not isinstance(value, str) and not listed:  # a folder may be called 2017
         value = text.strip()
     return raw | _merge(before, {parts[0]: {parts[1]: value}})
 
 
-def _literal(text: str) -> object:
+def literal(text: str) -> object:
     """A TOML value; a bare word is a string."""
     try:
         parsed = tomllib.loads(f"value = {text.strip()}")

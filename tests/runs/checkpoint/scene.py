@@ -1,7 +1,7 @@
 """A tiny stream on which a row is trained, cut off and trained on."""
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +60,7 @@ class Cutting:
     def row(self, label: str, extent: Extent, groups: int = 1, start: Position | None = None) -> "Cutting":
         return self
 
-    def begin(self, group: int, position: Position) -> None: ...
+    def begin(self, group: int, position: Position, seeds: Sequence[int] = ()) -> None: ...
 
     def track(self, rounds: Iterable[Any], what: str, total: int) -> Iterable[Any]:
         return rounds

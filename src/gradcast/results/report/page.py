@@ -26,10 +26,11 @@ def page(found: Found, content: Sequence[Sequence[Section]], every: int | None =
         tag("main", _header(title, runs, every), overview(found, names), *_across(runs), *parts),
         tag("footer", tag("p", "Made by gradcast from the files of its runs alone.")),
     )
-    return _document(title, body, every)
+    return document(title, body, every)
 
 
-def _document(title: str, body: Markup, every: int | None) -> str:
+def document(title: str, body: Markup, every: int | None = None) -> str:
+    """A whole page around its body, with style, script and the rule that nothing else is loaded."""
     style, script = _resource("style.css") + shades(), _resource("page.js")
     policy = (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; img-src data:; "
@@ -67,7 +68,7 @@ def _run(run: Run, name: str, content: Sequence[Section], *, links: bool) -> Mar
     chips = tag("ul", *(tag("li", fact) for fact in facts(run)), class_="facts")
     inside = [tag("a", section.title, href=f"#{name}-{section.name}") for section in content if links]
     head = [tag("h2", run.name), chips, tag("p", *inside, class_="links") if inside else ""]
-    return tag("section", *head, *(_section(section, name) for section in content), id=name, class_="run")
+    return tag("section", *head, *(section_markup(section, name) for section in content), id=name, class_="run")
 
 
 def _across(runs: Sequence[Run]) -> list[Markup]:
@@ -79,7 +80,8 @@ def _across(runs: Sequence[Run]) -> list[Markup]:
     return [tag("section", tag("h2", section.title), *blocks, id=section.name, class_="run")]
 
 
-def _section(section: Section, name: str) -> Markup:
+def section_markup(section: Section, name: str) -> Markup:
+    """A section of a run; ``name`` is the run's on this page."""
     blocks = [_block(block, name) for block in section.blocks]
     return tag("section", tag("h3", section.title), *blocks, id=f"{name}-{section.name}")
 

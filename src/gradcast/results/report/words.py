@@ -91,13 +91,15 @@ def trained_on(setting: Setting) -> str:
     """Which images, in a few words."""
     stream, short = setting.stream, setting.one_task
     labels = "all" if stream.labels == "all" else f"{stream.labels:,}"
+    tested = ", tested on training images held out" if stream.validation else ""
     if short is not None:
-        return f"{stream.source} with {labels} labels, {short.steps:,} steps"
+        return f"{stream.source} with {labels} labels, {short.steps:,} steps{tested}"
     few = "" if stream.labels == "all" else f" with {labels} labels each"
     blurry = f" with blurry borders ({100 * stream.blurry:g} %)" if stream.blurry else ""
+    first = "" if stream.first_tasks == "all" else f"the first {stream.first_tasks} of "
     if stream.scenario == "own":
-        return f"{stream.tasks} own tasks{blurry}{few}"
-    return f"{stream.tasks} {stream.scenario} tasks of {stream.source}{blurry}{few}"
+        return f"{first}{stream.tasks} own tasks{blurry}{few}{tested}"
+    return f"{first}{stream.tasks} {stream.scenario} tasks of {stream.source}{blurry}{few}{tested}"
 
 
 def verdicts(results: Sequence[RowResult]) -> list[str]:
