@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from gradcast.cluster.cluster import Cluster
+from gradcast.cluster.cell_task import Cluster
 from gradcast.runs.seed_store import STORE, SeedStore
 from gradcast.sweeps.trials import Trial, best_of
 from gradcast.sweeps.tuning import workers

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
-from gradcast.cluster.cluster import Cluster
+from gradcast.cluster.cell_task import Cluster
 from gradcast.errors import GradcastError, message_of
 from gradcast.results.report.read import Found, read_run
 from gradcast.results.report.write import write_html

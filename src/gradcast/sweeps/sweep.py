@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from gradcast.cluster.cluster import Cluster
+from gradcast.cluster.cell_task import Cluster
 from gradcast.data.images import Source
 from gradcast.data.own_tasks import OwnTasks
 from gradcast.errors import GradcastError

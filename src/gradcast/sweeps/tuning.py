@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gradcast.cluster.cluster import Cluster
+from gradcast.cluster.cell_task import Cluster
 from gradcast.data.images import Source
 from gradcast.data.own_tasks import OwnTasks
 from gradcast.errors import Diverged, GradcastError
