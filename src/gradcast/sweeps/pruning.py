@@ -10,6 +10,7 @@ from torch import Tensor
 from gradcast.core import Metrics
 from gradcast.training.loop import Extent, Position
 
+ENOUGH = 3  # finished trials: the median of one is that trial, and would stop half of all that follow
 Curve = Sequence[float]  # mean accuracy over the tasks seen, after 1, 2, ... tasks
 Curves = Mapping[int, Curve]  # of a trial, by seed
 
@@ -23,9 +24,9 @@ class TrialStopped(Exception):
 
 
 def hopeless(own: float, tasks: int, finished: Sequence[Curve]) -> bool:
-    """The median rule: below the median of finished trials after as many tasks; never without a finished one."""
+    """The median rule: below the median of finished trials after as many tasks, once there are enough of them."""
     others = [curve[tasks - 1] for curve in finished]
-    return bool(others) and own < median(others)
+    return len(others) >= ENOUGH and own < median(others)
 
 
 @dataclass(frozen=True)
