@@ -18,9 +18,11 @@ from gradcast.runs.seed_store import SeedStore
 from gradcast.specs import text as specfile
 
 WORKERS = 2
+MOST = 1000  # images that a task may have
 CELLS = 40
-LONG = 12  # times the length of a short cell: one of the two that run side by side
+LONG = 6  # times the length of a short cell: one of the two that run side by side
 SAMPLES = 100  # images a task of a cell whose time is taken first
+FURTHER = 9  # times as many, of the second one
 
 
 @dataclass(frozen=True)
@@ -65,10 +67,12 @@ def ray_times(say: Callable[[str], None], cells: int = CELLS, seconds: float = 1
     conditions = Conditions(Path.cwd(), Path("data"), "cpu", 1, Safety(), versions())
     say("the time of one cell in this process")
     _alone(_cell(SAMPLES, 0), conditions)  # loads what the first one needs
-    tasks = max(2, round(seconds / _alone(_cell(SAMPLES, 1), conditions)))
-    short = [_cell(SAMPLES, seed, tasks) for seed in range(2, cells + 2)]
+    few, more = (_alone(_cell(factor * SAMPLES, 1), conditions) for factor in (1, FURTHER))
+    slope = max((more - few) / (FURTHER - 1), 1e-6)  # seconds of so many images more
+    samples = round(SAMPLES * max(1.0, 1 + (seconds - few) / slope))
+    short = [_cell(samples, seed) for seed in range(2, cells + 2)]
     before = [_alone(task, conditions) for task in short[:3]]
-    long = [_cell(SAMPLES * LONG, seed, tasks) for seed in range(4)]
+    long = [_cell(samples * LONG, seed) for seed in range(4)]
     with session("ray", cpus=WORKERS) as ray, TemporaryDirectory() as folder:
         store = SeedStore(Path(folder) / "store")
         say("workers start")
@@ -83,9 +87,11 @@ def ray_times(say: Callable[[str], None], cells: int = CELLS, seconds: float = 1
     return RayTimes(apart, together, many, sum(each) / len(each), cells)
 
 
-def _cell(samples: int, seed: int, tasks: int = 2) -> CellTask:
-    """The base of the digits for one seed."""
-    spec = specfile.load("digits", [f"stream.tasks={tasks}", f"stream.samples={samples}", f"seeds=[{seed}]"])
+def _cell(samples: int, seed: int) -> CellTask:
+    """The base of the digits for one seed, in ten tasks of so many images, in as many passes as it takes."""
+    passes = -(-samples // MOST)
+    size = [f"stream.samples={-(-samples // passes)}", f"stream.epochs={passes}"]
+    spec = specfile.load("digits", [*size, f"seeds=[{seed}]"])
     row = spec.rows[0]
     (made,) = cell_tasks(spec, row, cell_key(row.setting, spec.dtype, {"source": str(samples)}), spec.seeds, None)
     return made
