@@ -84,6 +84,13 @@ def free_memory(device: torch.device) -> int:
     return available[0] if available else os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
+def for_each_rank(free: int, place: Place) -> int:
+    """What every rank has of the memory that is free to this one; all hear the same number. Hosts are shared."""
+    if place.ranks is None:
+        return free
+    return -place.ranks.largest(-free // (place.ranks.size if place.device.type == "cpu" else 1))
+
+
 def to_device(numbers: np.ndarray | Tensor, device: torch.device) -> Tensor:
     """A few numbers for the device, without waiting for what it is doing."""
     tensor = torch.from_numpy(numbers) if isinstance(numbers, np.ndarray) else numbers

@@ -21,6 +21,7 @@ from gradcast.cli.run_command import presets, run
 from gradcast.cli.ssl_command import ssl
 from gradcast.cli.verify_command import verify
 from gradcast.cli.watch import watch
+from gradcast.cluster.torchrun import ranks_started, silence_others
 from gradcast.errors import BAD_INPUT, GradcastError, Stopped
 
 app = typer.Typer(
@@ -31,6 +32,7 @@ app = typer.Typer(
     help="Semi-supervised continual learning with predicted gradients, told apart from noise by paired seeds.",
 )
 COMMANDS = (run, presets, methods, ssl, pretrain, reproduce, compare, report, watch, bench, verify)
+DIVIDED = ("run", "ssl", "pretrain")  # commands that torchrun may start
 for command in COMMANDS:
     app.command()(command)
 app.add_typer(data_command.app, name="data")
@@ -46,15 +48,22 @@ def _version(asked: bool) -> bool:
 
 @app.callback()
 def options(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version")
     ] = False,
 ) -> None:
     """Options of all commands."""
+    if ranks_started() > 1 and context.invoked_subcommand not in DIVIDED:
+        raise GradcastError(
+            f"torchrun is for gradcast {', '.join(DIVIDED[:-1])} and {DIVIDED[-1]}; start gradcast "
+            f"{context.invoked_subcommand} without it"
+        )
 
 
 def main() -> None:
     """Entry point: a mistake becomes one sentence and exit code 2."""
+    silence_others()
     try:
         with warnings.catch_warnings():
             warnings.showwarning = show_warning
