@@ -48,16 +48,19 @@ def _version(asked: bool) -> bool:
 
 @app.callback()
 def options(
-    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version")
     ] = False,
 ) -> None:
     """Options of all commands."""
-    if ranks_started() > 1 and context.invoked_subcommand not in DIVIDED:
+
+
+def _refuse_torchrun() -> None:
+    """A sentence where torchrun started a command whose passes are not divided."""
+    name = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+    if ranks_started() > 1 and name and name not in DIVIDED:
         raise GradcastError(
-            f"torchrun is for gradcast {', '.join(DIVIDED[:-1])} and {DIVIDED[-1]}; start gradcast "
-            f"{context.invoked_subcommand} without it"
+            f"torchrun is for gradcast {', '.join(DIVIDED[:-1])} and {DIVIDED[-1]}; start gradcast {name} without it"
         )
 
 
@@ -67,6 +70,7 @@ def main() -> None:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = show_warning
+            _refuse_torchrun()
             app()
     except GradcastError as error:
         complain(str(error))

@@ -104,7 +104,8 @@ def _answering() -> Iterator[None]:
     except torch.OutOfMemoryError:
         raise
     except RuntimeError as error:
+        said = message_of(error).rpartition("] ")[2].partition(". ")[0]  # without where in a library it was said
         raise LostRankError(
-            f"a process of this run ended or cannot be reached ({message_of(error)}); the same command goes on from "
-            "the newest checkpoint"
+            f"a process of this run ended or cannot be reached ({said}); the same command goes on from the newest "
+            "checkpoint"
         ) from None

@@ -96,11 +96,11 @@ class FailureWatch:
         told = ""
         with suppress(RuntimeError):
             if isinstance(error, LostRankError):
-                with suppress(RuntimeError):
-                    self.store.wait([FAILED], timedelta(seconds=GRACE))
+                self._wait_for(FAILED, GRACE)
             told = self.store.compare_set(FAILED, "", self._sentence(error)).decode()
         if not self.ranks.first:
-            self._wait_for_first()
+            with suppress(RuntimeError):
+                self._wait_for(TOLD, TELLING)  # torchrun would end the first rank before it has said why
             self._end()
         with suppress(RuntimeError):
             self.store.set(TOLD, "1")
@@ -112,12 +112,11 @@ class FailureWatch:
             return str(error)
         return f"process {self.ranks.number} failed ({type(error).__name__}: {message_of(error)})"
 
-    def _wait_for_first(self) -> None:
-        """Until it has said why: torchrun would end it."""
-        until = time.monotonic() + TELLING
-        with suppress(RuntimeError):
-            while not self.store.check([TOLD]) and time.monotonic() < until:
-                time.sleep(LOOKED_EVERY)
+    def _wait_for(self, key: str, seconds: float) -> None:
+        """Until somebody has said something under this key, but not for ever."""
+        until = time.monotonic() + seconds
+        while not self.store.check([key]) and time.monotonic() < until:
+            time.sleep(LOOKED_EVERY)
 
     def _watch(self) -> None:
         while not self.over.wait(LOOKED_EVERY):

@@ -107,7 +107,7 @@ def run(
         finally:  # what is finished is reported, whatever happened to the rest
             for tracker in trackers:
                 tracker.end()
-            results = conclude(directory)
+            results = conclude(directory) if ranks is None or ranks.first else read(directory)
     if failed:
         raise GradcastError(failed[0] + (f" (and {len(failed) - 1} more rows failed)" if failed[1:] else ""))
     gone = [row.name for row in spec.rows if not directory.finished(row.name)]

@@ -14,6 +14,7 @@ from gradcast.cluster.ranks import Ranks
 from gradcast.errors import warn
 from gradcast.replicas.passes import folded, vmapped
 from gradcast.replicas.passes.chance import Noise
+from gradcast.replicas.passes.choice import called
 from gradcast.replicas.passes.folded import Stacked
 from gradcast.replicas.passes.part import Part
 from gradcast.replicas.passes.trial import Outputs
@@ -61,7 +62,7 @@ def divided(way: Outputs, ranks: Ranks, module: nn.Module, x: Float[Tensor, "n *
     if way is folded.outputs or (way is vmapped.outputs and _independent(module, x)):
         return Divided(way, ranks)
     warn(
-        f"the passes of the network {type(module).__name__} cannot be divided: every process computes all of them, "
+        f"the passes of the network {called(module)} cannot be divided: every process computes all of them, "
         "which is correct and no faster than one process"
     )
     return way
