@@ -23,9 +23,15 @@ class Part:
     count: int
 
     def own(self, whole: Shaped[Tensor, "n *any"]) -> Shaped[Tensor, "own *any"]:
-        """This rank's rows of something that lies replica by replica, pass by pass, image by image."""
+        """This rank's rows of something that lies replica by replica, pass by pass, image by image.
+
+        They lie in memory as those of the whole do: layers follow that, and random numbers are drawn in that order.
+        """
         rows: Tensor = whole.unflatten(0, (self.replicas, self.passes, self.count))
-        return rows[:, :, self.ranks.share(self.count)].flatten(0, 2)
+        taken: Tensor = rows[:, :, self.ranks.share(self.count)].flatten(0, 2)
+        if taken.stride() == whole.stride():
+            return taken
+        return taken.new_empty_strided(taken.shape, whole.stride()).copy_(taken)
 
     def gathered(self, own: Float[Tensor, "own c"]) -> Float[Tensor, "n c"]:
         """The rows of all ranks; the gradient goes back to those of this one."""
@@ -44,7 +50,7 @@ class Part:
     def dropped(self, noise: Noise, x: Float[Tensor, "own *s"], p: float, *, channels: bool) -> Float[Tensor, "own *s"]:
         """Dropout with the numbers that one process would draw for all images."""
         rows = self.replicas * self.passes * self.count
-        whole = x.new_empty_strided((rows, *x.shape[1:]), x.stride())  # numbers are drawn in the order of memory
+        whole = x.new_empty_strided((rows, *x.shape[1:]), x.stride())
         return x * self.own(noise.kept(whole, p, channels=channels))
 
     def values(self, x: Float[Tensor, "own c *s"]) -> int:
