@@ -1,6 +1,6 @@
 """A program for two ranks: passes divided over them beside the same in one process, in float64.
 
-What they gave is written to the file that the first argument names, by the first rank.
+What they gave is written to the file that the last argument names, by the first rank.
 """
 
 import sys
@@ -113,8 +113,4 @@ def main() -> None:
         everybody = ranks.gathered(torch.cat([v.double().flatten() for v in found.values()]).unsqueeze(0), ranks.size)
         assert torch.equal(everybody[0], everybody[1])  # to the bit
         if ranks.first:
-            torch.save(found, Path(sys.argv[1]))
-
-
-if __name__ == "__main__":
-    main()
+            torch.save(found, Path(sys.argv[-1]))

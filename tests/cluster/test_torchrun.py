@@ -2,8 +2,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
+from subprocess import STDOUT
 
 import pytest
 import torch
@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 
 from gradcast.cluster.torchrun import VARIABLES, joined, ranks_started, silence_others
 from tests.cli.process import called
-from tests.cluster.two_ranks import ended, environment, started
+from tests.cluster.two_ranks import by_two_ranks, environment, finished
 
 RUN = """
 name = "divided"
@@ -26,32 +26,24 @@ pool = {name = "patches", count = 40}
 name = "contrastive"
 signal.name = "contrastive"
 """
-FAULTY = """
-import gradcast, os, time
-
-class Faulty(gradcast.Learner):
-    steps = 0
-
-    def prepare(self, model, batch):
-        self.steps += 1
-        if self.steps == 3 and os.environ["RANK"] == "1":
-            raise gradcast.GradcastError("the second process has had enough; leave it alone")
-"""
-KILLED = """
+OWN = """
 import os, signal
 from pathlib import Path
+import gradcast
 from torch import nn
 
-class Killed(nn.Module):
+class Failing(nn.Module):
     def __init__(self, outputs, shape):
         super().__init__()
         self.body = nn.Sequential(nn.Conv2d(3, 4, 3, stride=2), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten())
         self.last = nn.Linear(196, outputs)
 
     def forward(self, x):
-        if os.environ.get("RANK") == "1" and os.environ.get("KILLED"):
-            if any(Path(os.environ["KILLED"]).glob("*/*/checkpoint-*")):
+        fault = os.environ.get("FAULT") if os.environ.get("RANK") == "1" else None
+        if fault and any(Path().glob("*/*/checkpoint-*")):
+            if fault == "killed":
                 os.kill(os.getpid(), signal.SIGKILL)
+            raise gradcast.GradcastError("the second process has had enough; leave it alone")
         return self.last(self.body(x))
 """
 POOL = ("--pool", "patches", "--set", "pool.count=40", "--steps", "12", "--batch", "9", "--size", "16", "--seed", "1")
@@ -61,11 +53,6 @@ PRETRAIN = ("pretrain", *POOL, "--dtype", "float64", "--threads", "1", "--checkp
 def run(out: str) -> list[str]:
     """The command, without its program."""
     return ["run", "spec.toml", "--threads", "1", "--out", out, "--checkpoint-steps", "3", "--device", "cpu"]
-
-
-def gradcast(arguments: Sequence[str], cwd: Path, **more: str) -> list[subprocess.CompletedProcess[str]]:
-    """By two ranks."""
-    return ended(started(["-m", "gradcast", *arguments], cwd, more))
 
 
 def difference(ours: Path, theirs: Path) -> float:
@@ -86,17 +73,25 @@ def test_a_run_by_two_ranks_that_was_stopped_ends_at_the_weights_of_one_process(
     alone = called(*run("one"), cwd=tmp_path)
     assert alone.returncode == 0, alone.stderr
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "-m", "gradcast", *run("two")]
-    ours = subprocess.Popen(command, cwd=tmp_path, env=environment(), text=True, stderr=subprocess.PIPE)
+    ours = subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        env=environment(),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=STDOUT,
+        start_new_session=True,
+    )
     wait_for(tmp_path, "two/*/*/checkpoint-*")
     ours.send_signal(signal.SIGTERM)
-    (stopped,) = ended([ours])
-    assert stopped.returncode != 0
-    assert stopped.stderr.count("checkpoint written; the same command goes on from there") == 1
+    told = finished(ours)
+    assert ours.returncode != 0
+    assert told.count("checkpoint written; the same command goes on from there") == 1
     assert not list(tmp_path.glob("two/*/contrastive/manifest.json"))
-    first, second = gradcast([*run("two"), "--resume"], tmp_path)
-    assert first.returncode == second.returncode == 0, first.stderr
-    assert second.stdout == second.stderr == ""
-    assert "Results: two/divided-" in first.stdout
+    first, second = by_two_ranks([*run("two"), "--resume"], tmp_path)
+    assert first.code == second.code == 0, first.err
+    assert second.out == second.err == ""
+    assert "Results: two/divided-" in first.out
     assert difference(weights(tmp_path / "one"), weights(tmp_path / "two")) < 1e-8
     files = [{path.relative_to(tmp_path / out) for path in (tmp_path / out).rglob("*")} for out in ("one", "two")]
     assert files[0] == files[1]
@@ -113,38 +108,24 @@ def wait_for(folder: Path, pattern: str) -> None:
     raise AssertionError("no checkpoint was written")
 
 
-def test_a_head_start_by_two_ranks_one_of_which_was_killed_ends_at_the_weights_of_one_process(tmp_path: Path) -> None:
-    (tmp_path / "own.py").write_text(KILLED)
-    words = (*PRETRAIN, "--model", "own:Killed", "--device", "cpu")
-    cache = {"GRADCAST_CACHE": str(tmp_path / "cache")}
-    killed = gradcast([*words, "--out", "two.safetensors"], tmp_path, KILLED=str(tmp_path), **cache)
-    assert [rank.returncode for rank in killed] == [2, -signal.SIGKILL]
-    assert killed[0].stderr.count("error: a process of this run ended or cannot be reached") == 1
-    assert "Traceback" not in killed[0].stderr
-    again = gradcast([*words, "--resume", "--out", "two.safetensors"], tmp_path, **cache)
-    assert [rank.returncode for rank in again] == [0, 0], again[0].stderr
-    alone = subprocess.run(
-        [sys.executable, "-m", "gradcast", *words, "--out", "one.safetensors"],
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+def test_a_failure_of_one_rank_ends_all_and_the_head_start_goes_on_to_the_weights_of_one_process(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "failing_network.py").write_text(OWN)
+    words = (*PRETRAIN, "--model", "failing_network:Failing", "--device", "cpu")
+    own = {"GRADCAST_CACHE": str(tmp_path / "cache")}
+    first, second = by_two_ranks([*words, "--out", "two.safetensors"], tmp_path, own | {"FAULT": "sentence"})
+    assert (first.code, second.code) == (2, 2)
+    assert first.err.count("error: the second process has had enough; leave it alone") == 1
+    first, second = by_two_ranks([*words, "--out", "two.safetensors"], tmp_path, own | {"FAULT": "killed"})
+    assert (first.code, second.code) == (2, -signal.SIGKILL)
+    assert first.err.count("error: a process of this run ended or cannot be reached") == 1
+    assert "Traceback" not in first.err
+    first, second = by_two_ranks([*words, "--resume", "--out", "two.safetensors"], tmp_path, own)
+    assert (first.code, second.code) == (0, 0), first.err
+    alone = called(*words, "--out", "one.safetensors", cwd=tmp_path)
     assert alone.returncode == 0, alone.stderr
     assert 0 < difference(tmp_path / "one.safetensors", tmp_path / "two.safetensors") < 1e-8
-
-
-def test_a_failure_of_one_rank_is_a_sentence_of_the_first_and_ends_all(tmp_path: Path) -> None:
-    (tmp_path / "own.py").write_text(FAULTY)
-    settings = ("learner.name=python", "learner.path=own:Faulty", "stream.samples=100", "stream.tasks=2", "seeds=[0]")
-    words = [part for setting in settings for part in ("--set", setting)]
-    first, second = gradcast(["run", "digits", "--threads", "1", "--device", "cpu", *words], tmp_path)
-    assert (first.returncode, second.returncode) == (2, 2)
-    assert first.stderr.count("error: the second process has had enough; leave it alone") == 1
-    assert "Traceback" not in first.stderr
-    assert "error:" not in second.stderr
 
 
 def test_without_torchrun_there_is_one_process_and_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:

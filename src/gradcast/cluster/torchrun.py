@@ -27,7 +27,7 @@ from gradcast.errors import BAD_INPUT, GradcastError, Stopped, message_of
 VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 PATIENCE = timedelta(hours=12)  # one rank may have to decode a dataset; those that are gone are noticed at once
 LOOKED_EVERY = 0.2  # seconds between two looks for a failure
-GRACE = 3.0  # seconds in which the reason of a failure, or the end of the others, becomes known
+GRACE = 2.0  # seconds in which the reason of a failure, or the end of the others, becomes known
 TELLING = 10.0  # seconds that the first rank has for a failed one's sentence
 FAILED, TOLD = "gradcast/failed", "gradcast/told"  # keys of the store
 LOST = "the first process of this run, or torchrun, ended"
