@@ -1,11 +1,23 @@
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from gradcast.devices import Arithmetic, choose_device, choose_place, free_memory, to_device, use_threads
+from gradcast import devices
+from gradcast.cluster.ranks import Ranks
+from gradcast.devices import (
+    Arithmetic,
+    Place,
+    choose_device,
+    choose_place,
+    for_each_rank,
+    free_memory,
+    to_device,
+    use_threads,
+)
 from gradcast.errors import GradcastError
 
 
@@ -80,3 +92,38 @@ def test_kept_memory_is_not_faulted_in_again() -> None:
 
     # Left alone, the allocator sometimes learns by itself: the usual case of two counts.
     assert min(faults("keep") for _ in range(2)) < max(faults("leave") for _ in range(2)) / 4
+
+
+class Two(Ranks):
+    """The other one has 1,000 bytes."""
+
+    def largest(self, number: int) -> int:
+        return max(number, -1000)
+
+
+def test_ranks_take_the_memory_that_every_one_of_them_has() -> None:
+    place = Place(torch.device("cpu"), torch.float32)
+    assert for_each_rank(900, place) == 900
+    shared = Place(torch.device("cpu"), torch.float32, ranks=Two(0, 2, 0, Path()))
+    assert for_each_rank(9000, shared) == 1000
+    assert for_each_rank(900, shared) == 450
+
+
+@pytest.mark.parametrize(
+    ("name", "local", "found"),
+    [
+        ("cuda:1", 0, "use --device cuda, not cuda:1"),
+        ("cuda", 2, r"more processes than this machine has GPUs \(2\)"),
+        ("cuda", 1, "cuda:1"),
+    ],
+)
+def test_every_rank_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch, name: str, local: int, found: str) -> None:
+    monkeypatch.setattr(devices, "choose_device", torch.device)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "set_device", lambda index: None)
+    ranks = Ranks(local, 4, local, Path())
+    if found == "cuda:1":
+        assert str(choose_place(name, "float32", ranks).device) == found
+    else:
+        with pytest.raises(GradcastError, match=found):
+            choose_place(name, "float32", ranks)

@@ -12,6 +12,7 @@ import torch
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
+from gradcast.cluster.ranks import Ranks
 from gradcast.errors import GradcastError, message_of
 
 # float64 and float32: weights and every product. tf32: float32, but products of a GPU round their factors to TF32.
@@ -42,18 +43,35 @@ class Place:
     device: torch.device
     dtype: torch.dtype
     inner: torch.dtype | None = None  # the same, if not said otherwise
+    ranks: Ranks | None = None  # processes that divide every pass among them
 
 
-def choose_place(device: str, arithmetic: Arithmetic) -> Place:
-    """Device and arithmetic by name; sets how a GPU multiplies float32."""
+def choose_place(device: str, arithmetic: Arithmetic, ranks: Ranks | None = None) -> Place:
+    """Device and arithmetic by name; sets how a GPU multiplies float32. Every one of several ``ranks`` has its GPU."""
     found = choose_device(device)
+    if ranks is not None and found.type == "cuda":
+        found = _own_gpu(found, ranks)
     if arithmetic in ("tf32", "bf16") and found.type != "cuda":
         raise GradcastError(f"dtype = {arithmetic!r} needs a GPU, this run is on {found.type}; set dtype=float32")
     rounds = arithmetic in ("tf32", "bf16")
     torch.backends.cudnn.allow_tf32 = rounds
     torch.set_float32_matmul_precision("high" if rounds else "highest")
     dtype = torch.float64 if arithmetic == "float64" else torch.float32
-    return Place(found, dtype, torch.bfloat16 if arithmetic == "bf16" else dtype)
+    return Place(found, dtype, torch.bfloat16 if arithmetic == "bf16" else dtype, ranks)
+
+
+def _own_gpu(device: torch.device, ranks: Ranks) -> torch.device:
+    """The GPU of this rank's number on its machine."""
+    if device.index is not None:
+        raise GradcastError(f"torchrun gives every process a GPU of its own; use --device cuda, not {device}")
+    count = torch.cuda.device_count()
+    if ranks.local >= count:
+        raise GradcastError(
+            f"torchrun started more processes than this machine has GPUs ({count}); set --nproc-per-node {count}, or "
+            "use --device cpu"
+        )
+    torch.cuda.set_device(ranks.local)
+    return torch.device("cuda", ranks.local)
 
 
 def free_memory(device: torch.device) -> int:
@@ -64,6 +82,13 @@ def free_memory(device: torch.device) -> int:
     lines = table.read_text().splitlines() if table.is_file() else []
     available = [int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:")]
     return available[0] if available else os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def for_each_rank(free: int, place: Place) -> int:
+    """What every rank has of the memory that is free to this one; all hear the same number. Hosts are shared."""
+    if place.ranks is None:
+        return free
+    return -place.ranks.largest(-free // (place.ranks.size if place.device.type == "cpu" else 1))
 
 
 def to_device(numbers: np.ndarray | Tensor, device: torch.device) -> Tensor:

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import torch
 
+from gradcast.cluster.ranks import Ranks
 from gradcast.runs.environment import describe, source_digest
 
 
@@ -31,3 +32,7 @@ def test_the_source_digest_follows_every_module_and_nothing_else(tmp_path: Path)
     (tmp_path / "a.py").rename(tmp_path / "sub" / "a.py")
     assert len({first, second, digest()}) == 3
     source_digest.cache_clear()
+
+
+def test_several_ranks_are_counted() -> None:
+    assert describe(torch.device("cpu"), Ranks(0, 3, 0, Path()))["ranks"] == 3

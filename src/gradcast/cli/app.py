@@ -23,6 +23,7 @@ from gradcast.cli.suite_command import suite
 from gradcast.cli.sweep_command import sweep
 from gradcast.cli.verify_command import verify
 from gradcast.cli.watch import watch
+from gradcast.cluster.torchrun import ranks_started, silence_others
 from gradcast.errors import BAD_INPUT, GradcastError, Stopped
 
 app = typer.Typer(
@@ -33,6 +34,7 @@ app = typer.Typer(
     help="Semi-supervised continual learning with predicted gradients, told apart from noise by paired seeds.",
 )
 COMMANDS = (run, sweep, suite, presets, methods, ssl, pretrain, reproduce, compare, report, watch, bench, verify)
+DIVIDED = ("run", "ssl", "pretrain")  # commands that torchrun may start
 for command in COMMANDS:
     app.command()(command)
 app.add_typer(data_command.app, name="data")
@@ -55,11 +57,22 @@ def options(
     """Options of all commands."""
 
 
+def _refuse_torchrun() -> None:
+    """A sentence where torchrun started a command whose passes are not divided."""
+    name = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+    if ranks_started() > 1 and name and name not in DIVIDED:
+        raise GradcastError(
+            f"torchrun is for gradcast {', '.join(DIVIDED[:-1])} and {DIVIDED[-1]}; start gradcast {name} without it"
+        )
+
+
 def main() -> None:
     """Entry point: a mistake becomes one sentence and exit code 2."""
+    silence_others()
     try:
         with warnings.catch_warnings():
             warnings.showwarning = show_warning
+            _refuse_torchrun()
             app()
     except GradcastError as error:
         complain(str(error))

@@ -5,8 +5,10 @@ from typing import Annotated
 
 import typer
 
+from gradcast.cli.console import complain
 from gradcast.cli.options import DataOption, DeviceOption, ThreadsOption, data_folder
 from gradcast.cli.training_options import Training
+from gradcast.cluster.torchrun import joined
 from gradcast.devices import Arithmetic, be_deterministic, keep_freed_memory, use_threads
 from gradcast.head_start.pretrain import pretrain as train
 from gradcast.head_start.pretrain_options import PoolColour, PoolScale
@@ -59,24 +61,26 @@ def pretrain(
         be_deterministic(threads)
     use_threads(1 if deterministic else threads)
     keep_freed_memory()
-    made = train(
-        pool,
-        model,
-        steps=steps,
-        batch=batch,
-        out=out,
-        settings=settings or [],
-        size=size,
-        colour=colour,
-        normalise=normalise,
-        seed=seed,
-        data=data_folder(data),
-        device=device,
-        dtype=dtype,
-        progress=True,  # in a file too: a line a minute
-        safety=safety,
-    )
-    _print(made, model)
+    with joined(complain) as ranks:
+        made = train(
+            pool,
+            model,
+            steps=steps,
+            batch=batch,
+            out=out,
+            settings=settings or [],
+            size=size,
+            colour=colour,
+            normalise=normalise,
+            seed=seed,
+            data=data_folder(data),
+            device=device,
+            dtype=dtype,
+            progress=True,  # in a file too: a line a minute
+            safety=safety,
+            ranks=ranks,
+        )
+        _print(made, model)
 
 
 def _print(made: Pretrained, model: str) -> None:

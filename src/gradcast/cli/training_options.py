@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from gradcast.cli.console import print_results
+from gradcast.cli.console import complain, print_results
 from gradcast.cli.options import (
     AtOnceOption,
     DataOption,
@@ -20,6 +20,7 @@ from gradcast.cli.options import (
     ThreadsOption,
     data_folder,
 )
+from gradcast.cluster.torchrun import joined, ranks_started
 from gradcast.devices import be_deterministic, keep_freed_memory, use_threads
 from gradcast.errors import GradcastError
 from gradcast.results.advice import advice
@@ -98,24 +99,28 @@ def train(spec: Spec, how: Training) -> None:
         raise GradcastError("--at-once divides the seeds of a row for --on ray; leave it out, or add --on ray")
     if how.log and how.on:
         raise GradcastError("--log receives numbers of this process alone; leave it out, or leave --on out")
-    trackers = [tracker(name) for name in how.log or []]
+    if how.on and ranks_started() > 1:
+        raise GradcastError("--on ray and torchrun both start processes; leave --on out, or start gradcast without it")
     use_threads(1 if how.deterministic else how.threads)
     keep_freed_memory()
-    result = run(
-        spec,
-        out=how.out,
-        data=data_folder(how.data),
-        device=how.device,
-        progress=True,  # in a file too: a line a minute
-        trackers=trackers,
-        safety=safety,
-        threads=how.threads if how.on else None,
-        on=how.on,
-        at_once=how.at_once,
-    )
-    _print(result, json=how.json)
-    for own in trackers:
-        typer.echo(own.where(), err=how.json)
+    with joined(complain) as ranks:
+        trackers = [tracker(name) for name in how.log or [] if ranks is None or ranks.first]
+        result = run(
+            spec,
+            out=how.out,
+            data=data_folder(how.data),
+            device=how.device,
+            progress=True,  # in a file too: a line a minute
+            trackers=trackers,
+            safety=safety,
+            threads=how.threads if how.on else None,
+            on=how.on,
+            at_once=how.at_once,
+            ranks=ranks,
+        )
+        _print(result, json=how.json)
+        for own in trackers:
+            typer.echo(own.where(), err=how.json)
 
 
 def _show(spec: Spec, *, json: bool) -> None:

@@ -1,1 +1,1 @@
-"""Cells on other processes, GPUs and machines, by Ray."""
+"""Other processes, GPUs and machines: cells by Ray, one model over several ranks by torchrun."""

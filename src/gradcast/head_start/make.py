@@ -11,7 +11,8 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from gradcast.devices import free_memory
+from gradcast.cluster.ranks import Ranks
+from gradcast.devices import for_each_rank, free_memory
 from gradcast.head_start.course import Course, features
 from gradcast.head_start.pretraining import Pretraining
 from gradcast.head_start.probe import Probe
@@ -62,10 +63,12 @@ def head_starts(
     """One a seed, or the same for all; what another process is making is waited for, and not made twice."""
     wanted = [SHARED] if course.spec.shared else list(seeds)
     keys = dict(zip(wanted, course.keys(wanted), strict=True))
-    found = {seed: store.find(key) for seed, key in keys.items()}
+    ranks = course.place.ranks
+    found = {seed: _stored(store, key, ranks) for seed, key in keys.items()}
     if None in found.values():
-        with locked(store.cache.root / f"{UNFINISHED}{_digest(list(keys.values()))}.lock"):
-            found = {seed: store.find(key) for seed, key in keys.items()}
+        lock = locked(store.cache.root / f"{UNFINISHED}{_digest(list(keys.values()))}.lock")
+        with lock if ranks is None or ranks.first else nullcontext():  # the other ranks wait for the first one
+            found = {seed: _stored(store, key, ranks) for seed, key in keys.items()}
             found |= _made(course, keys, found, store, probe=probe, show=show, saving=saving)
     whole = {seed: made for seed, made in found.items() if made is not None}
     return [whole[SHARED if course.spec.shared else seed] for seed in seeds]
@@ -82,7 +85,8 @@ def _made(
     saving: Saving | None,
 ) -> dict[int, HeadStart | None]:
     """Those that are missing."""
-    missing, made_now = [seed for seed in keys if found[seed] is None], dict[int, HeadStart | None]()
+    ranks, missing = course.place.ranks, [seed for seed in keys if found[seed] is None]
+    made_now: dict[int, HeadStart | None] = {}
     folder = None if saving is None else saving.folder / f"{UNFINISHED}{_digest(list(keys.values()))}"
     groups, shown = _groups(course, missing), list[Shown]()
     for index, group in enumerate(groups):
@@ -101,11 +105,17 @@ def _made(
                 keeper.close()
         for replica, seed in enumerate(group):
             weights = {name: rows[replica].clone() for name, rows in features(made.step.model).items()}
-            store.keep(keys[seed], weights, made.told(replica) | {"key": keys[seed], "seed": seed})
-            made_now[seed] = store.find(keys[seed])
+            if ranks is None or ranks.first:
+                store.keep(keys[seed], weights, made.told(replica) | {"key": keys[seed], "seed": seed})
+            made_now[seed] = _stored(store, keys[seed], ranks)
     if folder is not None:
         shutil.rmtree(folder, ignore_errors=True)
     return made_now
+
+
+def _stored(store: Store, key: str, ranks: Ranks | None) -> HeadStart | None:
+    """A head start that is there; of several ranks the first one looks."""
+    return store.find(key) if ranks is None else ranks.from_first(lambda: store.find(key))
 
 
 def stacked(made: Sequence[HeadStart]) -> dict[str, Tensor]:
@@ -129,9 +139,10 @@ def _keeper(made: Pretraining, folder: Path, saving: Saving, course: Course) -> 
         seeds=made.seeds,
         parts={"head start": made},
         log=_NoLog(),
-        facts=environment.describe(device),
+        facts=environment.describe(device, course.place.ranks),
         extent=made.extent,
         device=device,
+        ranks=course.place.ranks,
     )
 
 
@@ -148,7 +159,8 @@ def _groups(course: Course, seeds: Sequence[int]) -> list[list[int]]:
     """Seeds in groups of nearly equal size, each of which fits into memory at once."""
     if not seeds:
         return []
-    most = max(1, int(SHARE * free_memory(course.place.device)) // replica_bytes(course))
+    free = for_each_rank(free_memory(course.place.device), course.place)
+    most = max(1, int(SHARE * free) // replica_bytes(course))
     count = -(-len(seeds) // most)
     return [list(seeds[len(seeds) * i // count : len(seeds) * (i + 1) // count]) for i in range(count)]
 

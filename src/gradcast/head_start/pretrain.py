@@ -4,11 +4,13 @@ import fcntl
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from torch import Tensor, nn
 
+from gradcast.cluster.ranks import Ranks
+from gradcast.cluster.same_files import hand_out
 from gradcast.data.cache import Cache, default_cache
 from gradcast.data.load import Shelf, default_data, untracked
 from gradcast.devices import Arithmetic, choose_place
@@ -46,6 +48,7 @@ def pretrain(
     threads: int | None = None,
     progress: bool | None = None,
     safety: Safety | None = None,
+    ranks: Ranks | None = None,
 ) -> Pretrained:
     """Train a network on unlabelled images by signals that need no labels, and write its weights to a file.
 
@@ -76,10 +79,11 @@ def pretrain(
         threads: CPU threads for torch, for the whole process; None leaves torch's setting as it is.
         progress: whether to show a progress bar on standard error; None shows it in terminals and notebooks.
         safety: when checkpoints are written, and whether to resume.
+        ranks: the processes that train together, as ``gradcast.cluster.torchrun.joined`` gives them.
     """
     set_threads(threads)
-    path, stop = Path(out), Stop()
-    place = choose_place(device, dtype)
+    path, stop, safety = Path(out) if ranks is None else ranks.own(Path(out)), Stop(), safety or Safety()
+    place = choose_place(device, dtype, ranks)
     options = PretrainOptions(steps, batch, size, colour, normalise, tuple(settings))
     with (
         progress_display(progress) as display,
@@ -89,12 +93,14 @@ def pretrain(
     ):
         track = untracked if display is None else display.track
         shelf = Shelf(default_data() if data is None else Path(data), Cache(default_cache()), track)
-        course = pretrain_course(pool, model, options, shelf, place, outputs=outputs)
+        with nullcontext() if ranks is None else ranks.one_here_first():
+            course = pretrain_course(pool, model, options, shelf, place, outputs=outputs)
+        hand_out(ranks, [folder])
         key = course.keys([seed])[0]
-        found = pretrained.find(path, key)
+        found = pretrained.find(path, key) if ranks is None else ranks.from_first(lambda: pretrained.find(path, key))
         if found is None:
-            saving, show = Saving(folder, safety or Safety(), stop), None if display is None else display.row
-            if saving.safety.start == "resume" and not any(folder.glob(f"{UNFINISHED}*")):
+            saving, show = Saving(folder, safety, stop), None if display is None else display.row
+            if safety.start == "resume" and not any(folder.glob(f"{UNFINISHED}*")):
                 raise GradcastError(f"there is no unfinished head start beside {path}; run it without --resume")
             with stop.listening():
                 (made,) = head_starts(

@@ -1,6 +1,7 @@
 """How a pass is made, and what it leaves behind."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal, TypedDict
 
@@ -44,3 +45,18 @@ def updating_replicas(statistics: Statistics, used: Tensor | None, theta: Tensor
     if statistics == "separate":
         return torch.zeros(len(theta), dtype=torch.bool, device=theta.device)
     return used if statistics == "update" else None
+
+
+@contextmanager
+def buffers_for(buffers: dict[str, Tensor], updating: Bool[Tensor, " r"] | None) -> Iterator[dict[str, Tensor]]:
+    """Buffers for a pass; those of replicas that are not ``updating`` end as they were.
+
+    The pass has copies then: what it still needs for its way back is not overwritten.
+    """
+    if updating is None:
+        yield buffers
+        return
+    copies = {name: buffer.clone() for name, buffer in buffers.items()}
+    yield copies
+    for name, buffer in buffers.items():
+        buffer.copy_(torch.where(updating.view(-1, *[1] * (buffer.dim() - 1)), copies[name], buffer))

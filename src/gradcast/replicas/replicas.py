@@ -1,8 +1,7 @@
 """R copies of one network that train together: flat weights ``[R, P]``, stacked buffers, one forward pass for all."""
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate, chain
 from typing import ClassVar, Unpack
@@ -11,16 +10,18 @@ import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
+from gradcast.cluster.ranks import Ranks
 from gradcast.errors import GradcastError
 from gradcast.gradients.cross_entropy import class_slope
 from gradcast.gradients.gradient import Gradient, PastGradients
 from gradcast.gradients.sgd import LearningRate, descend
 from gradcast.networks.featured import PREFIX, Featured
 from gradcast.replicas.heads import Heads
-from gradcast.replicas.pass_types import Backward, How, Pass, Statistics, updating_replicas
+from gradcast.replicas.pass_types import Backward, How, Pass, Statistics, buffers_for, updating_replicas
 from gradcast.replicas.passes import folded, one_by_one
 from gradcast.replicas.passes.chance import Chance
 from gradcast.replicas.passes.choice import choose, only_linear
+from gradcast.replicas.passes.divided import Divided, divided
 from gradcast.replicas.passes.factors import Factor, Factors
 from gradcast.replicas.passes.first_layer_cache import Kept, Which
 from gradcast.replicas.passes.trial import Outputs
@@ -48,8 +49,9 @@ class Replicas:
         inner: torch.dtype | None = None,
         seeds: Sequence[int] | None = None,
         purpose: str = "",
+        ranks: Ranks | None = None,
     ) -> None:
-        self.heads = heads
+        self.heads, self.ranks = heads, ranks  # ranks that passes are divided over
         self.chance = Chance(range(len(modules)) if seeds is None else seeds, device, purpose)
         self.inner = inner or dtype  # arithmetic between images and logits
         self.module = modules[0].to(device=device, dtype=dtype)  # the architecture; its own weights are never used
@@ -77,7 +79,7 @@ class Replicas:
     @property
     def capturable(self) -> bool:
         """Whether a step may become a CUDA graph, as far as the network is concerned."""
-        return one_by_one.outputs not in (self.outputs, self.featured_outputs)
+        return self.ranks is None and one_by_one.outputs not in (self.outputs, self.featured_outputs)
 
     def parameters(self, theta: Float[Tensor, "*any p"]) -> dict[str, Tensor]:
         """Views of flat weights under the network's own names."""
@@ -142,7 +144,7 @@ class Replicas:
     ) -> Pass:
         self._train(statistics != "frozen")
         updating = updating_replicas(statistics, used, self.theta)
-        with self._statistics(updating) as buffers:
+        with buffers_for(self.buffers, updating) as buffers:
             inner = self.theta.dtype if exact else self.inner
             passing = x.unsqueeze(1).to(inner)
             y, backward = self._pass(passing, buffers, unlabelled=used is not None, theta=theta, featured=featured)
@@ -189,7 +191,7 @@ class Replicas:
         as in the step before cost less.
         """
         self._train(statistics != "frozen")
-        with self._statistics(updating_replicas(statistics, None, self.theta)) as buffers:
+        with buffers_for(self.buffers, updating_replicas(statistics, None, self.theta)) as buffers:
             outputs, backward = self._pass(x.to(self.inner), buffers, self.kept.first(which))
         z = self.heads.columns_at(outputs, tasks.unsqueeze(1), task)
         found = backward([z], [slope(z.detach(), y)])
@@ -200,7 +202,10 @@ class Replicas:
     @torch.no_grad()
     def outputs_of(self, x: Float[Tensor, "n *shape"]) -> Float[Tensor, "r n outputs"]:
         """What every replica says of images that all share, in evaluation mode; nothing is updated."""
-        images = folded.channels_last(x) if self.outputs is folded.outputs else x.contiguous()
+        way = self.outputs if self.ranks is None else self._way(x, featured=False)
+        if isinstance(way, Divided):
+            return way.evaluated(self.modules, folded.channels_last(x))
+        images = folded.channels_last(x) if way is folded.outputs else x.contiguous()
         return torch.stack([module(images) for module in self.modules])
 
     @cached_property
@@ -212,20 +217,6 @@ class Replicas:
             for name, tensor in chain(module.named_parameters(), module.named_buffers()):
                 tensor.data = state[name][replica]
         return found
-
-    @contextmanager
-    def _statistics(self, updating: Bool[Tensor, " r"] | None) -> Iterator[dict[str, Tensor]]:
-        """Buffers for a pass; those of replicas that are not ``updating`` end as they were.
-
-        The pass has copies then: what it still needs for its way back is not overwritten.
-        """
-        if updating is None:
-            yield self.buffers
-            return
-        copies = {name: buffer.clone() for name, buffer in self.buffers.items()}
-        yield copies
-        for name, buffer in self.buffers.items():
-            buffer.copy_(torch.where(updating.view(-1, *[1] * (buffer.dim() - 1)), copies[name], buffer))
 
     def _train(self, training: bool) -> None:
         if self.module.training != training:
@@ -257,6 +248,7 @@ class Replicas:
 
         def backward(ends: Sequence[Tensor], slopes: Sequence[Tensor]) -> PastGradients:
             found = torch.autograd.grad(ends, theta, slopes)[0]
+            found = outputs.summed(found, x.shape[2]) if isinstance(outputs, Divided) else found
             return PastGradients(found if self.trained is None else found * self.trained)
 
         return y.unflatten(0, x.shape[:3]), backward
@@ -266,16 +258,17 @@ class Replicas:
         known = self.featured_outputs if featured else self.outputs
         if known is not None:
             return known
-        training = self.module.training
-        chosen = choose(self.featured if featured else self.module, images)
+        training, module = self.module.training, self.featured if featured else self.module
+        way = choose(module, images)
+        chosen = way if self.ranks is None else divided(way, self.ranks, module, images)
         if featured:
             self.featured_outputs = chosen
         else:
             self.outputs = chosen
-            fits = not images.is_cuda and chosen is folded.outputs and self.trained is None
+            fits = not images.is_cuda and chosen is folded.outputs and self.trained is None  # alone, on the host
             self.linear = fits and only_linear(self.module, images)
         self.module.train(training)
-        if self.inner != self.theta.dtype and chosen is not folded.outputs:
+        if self.inner != self.theta.dtype and way is not folded.outputs:
             raise GradcastError(
                 f"dtype = 'bf16' is for networks that can be folded, {type(self.module).__name__} cannot; "
                 "set dtype=tf32"

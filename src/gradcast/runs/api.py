@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from torch import Tensor
 
+from gradcast.cluster.ranks import Ranks
 from gradcast.data.images import Source
 from gradcast.data.own_tasks import OwnTasks
 from gradcast.devices import use_threads
@@ -33,6 +34,7 @@ def run(
     safety: Safety | None = None,
     on: str | None = None,
     at_once: int | None = None,
+    ranks: Ranks | None = None,
 ) -> RunResult:
     """Train every row of a specification that is not finished yet, and return the results of all.
 
@@ -55,6 +57,7 @@ def run(
         safety: when checkpoints are written, whether to resume, and what happens to steps that are not finite.
         on: "ray" trains each row by a process of its own, "ray://HOST:PORT" on a cluster; None in this process.
         at_once: with ``on``, how many seeds of a row are one task, at most; None for all of them.
+        ranks: the processes that train together, as ``gradcast.cluster.torchrun.joined`` gives them.
     """
     set_threads(threads)
     if on is not None and trackers:
@@ -87,6 +90,7 @@ def run(
             trackers=trackers,
             safety=safety,
             elsewhere=elsewhere,
+            ranks=ranks,
         )
     return RunResult(directory.path, rows)
 

@@ -9,13 +9,16 @@ from pathlib import Path
 
 import torch
 
+from gradcast.cluster.ranks import Ranks
+
 PACKAGE = Path(__file__).resolve().parent.parent
+RANKS = "ranks"  # key of env.json
 PACKAGES = ("gradcast", "torch", "numpy", "scipy", "scikit-learn", "pillow", "pydantic")
 
 
-def describe(device: torch.device) -> dict[str, object]:
-    """Facts that may explain a difference between two runs."""
-    return {
+def describe(device: torch.device, ranks: Ranks | None = None) -> dict[str, object]:
+    """Facts that may explain a difference between two runs; how many ranks trained, where that were several."""
+    facts: dict[str, object] = {
         "versions": {"python": platform.python_version()} | {name: installed(name) for name in PACKAGES},
         "commit": _commit(),
         "source": source_digest(PACKAGE),
@@ -23,6 +26,7 @@ def describe(device: torch.device) -> dict[str, object]:
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else str(device),
         "threads": torch.get_num_threads(),
     }
+    return facts if ranks is None else facts | {RANKS: ranks.size}
 
 
 @cache

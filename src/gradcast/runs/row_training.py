@@ -89,6 +89,7 @@ class RowTraining:
             facts=self.facts,
             extent=loop.extent,
             device=self.shared.place.device,
+            ranks=self.shared.place.ranks,
         )
 
     def _tell(self, seeds: Sequence[int], trackers: Sequence[Tracker]) -> None:
@@ -153,7 +154,7 @@ def train_row(
     attempt = attempt or Attempt.begin(directory, row.name, left)
     describe_stream(directory, row, shared, [*spec.seeds, *reuse.trained])
     ahead = dict(zip(spec.seeds, made, strict=bool(made)))  # nothing where the row has none
-    facts, watch = environment.describe(place.device), attempt.watch()
+    facts, watch = environment.describe(place.device, place.ranks), attempt.watch()
     own = RowTraining(spec, row, directory, shared, trackers, safety, stop, attempt, watch, ahead, facts, reuse)
     for index in range(attempt.done, len(attempt.groups)):
         own.train_group(index, ready.pop() if ready else next(loops))  # nothing else holds it, for memory's sake

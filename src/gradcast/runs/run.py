@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import numpy as np
 import torch
 
 from gradcast import devices
+from gradcast.cluster.ranks import Ranks
+from gradcast.cluster.same_files import hand_out
 from gradcast.data.cache import Cache, default_cache
 from gradcast.data.images import Inputs, Source
 from gradcast.data.load import Shelf, default_data, task_places, untracked
@@ -57,6 +60,7 @@ def run(
     reuse: bool = True,
     elsewhere: Mapping[str, str] | None = None,
     report: bool = True,
+    ranks: Ranks | None = None,
 ) -> tuple[RunDirectory, list[RowResult]]:
     """Train what is missing, write result, report and figure, and return where they are and what they say.
 
@@ -66,23 +70,27 @@ def run(
     SIGINT and SIGTERM end a run after a step and a checkpoint. Seeds that any run has trained are taken from the
     ``store`` (a folder below ``out`` by default) and handed on to it; not where ``reuse`` is false. Nothing is trained
     where cells were trained ``elsewhere``, which has a sentence for each that failed, by its name. Without ``report``
-    only seeds and rows are written: somebody else tells what they say.
+    only seeds and rows are written: somebody else tells what they say. Of several ``ranks`` the first one writes here.
     """
-    place = devices.choose_place(device, spec.dtype) if elsewhere is None else ANY_PLACE
-    spec, shared, content = prepare(spec, place, data=data, source=source, pool=pool, display=display)
+    place = devices.choose_place(device, spec.dtype, ranks) if elsewhere is None else ANY_PLACE
+    with nullcontext() if ranks is None else ranks.one_here_first():
+        spec, shared, content = prepare(spec, place, data=data, source=source, pool=pool, display=display)
     warn_of_surprises(spec, shared)
     safety, stop, failed = safety or Safety(), Stop(), list[str]()
-    directory = RunDirectory.named(Path(out), spec, json.dumps(content))
-    seeds = SeedStore(store or Path(out) / STORE) if reuse else None
-    if safety.start == "resume":
+    skips = safety.on_nan == "skip"
+    keys = [cell_key(row.setting, spec.dtype, own, skips=skips) for row, own in zip(spec.rows, content, strict=True)]
+    out, store = (own if ranks is None else ranks.own(own) for own in (Path(out), store or Path(out) / STORE))
+    directory = RunDirectory.named(out, spec, json.dumps(content))
+    seeds = SeedStore(store) if reuse else None
+    if safety.start == "resume" and (ranks is None or ranks.first):
         _need_checkpoint(directory, spec)
     with directory.locked(), stop.listening():
+        hand_out(ranks, [directory.path, *([] if seeds is None else [store / key.name for key in keys])])
         directory.begin(spec)
         for tracker in trackers:
             tracker.begin(directory.path, {row.name: row.setting.model_dump() for row in spec.rows})
         try:
-            for row, digests in zip(spec.rows, content, strict=True):
-                key = cell_key(row.setting, spec.dtype, digests, skips=safety.on_nan == "skip")
+            for row, key in zip(spec.rows, keys, strict=True):
                 known = Reuse(key, seeds)
                 if not directory.finished(row.name):
                     fresh = safety.start == "fresh" and elsewhere is None
@@ -100,7 +108,8 @@ def run(
         finally:  # what is finished is reported, whatever happened to the rest
             for tracker in trackers:
                 tracker.end()
-            results = conclude(directory) if report else []
+            first = ranks is None or ranks.first
+            results = conclude(directory) if report and first else read(directory) if report else []
     if failed:
         raise GradcastError(failed[0] + (f" (and {len(failed) - 1} more rows failed)" if failed[1:] else ""))
     gone = [row.name for row in spec.rows if not directory.finished(row.name)]

@@ -253,7 +253,14 @@ def replicas(make: Callable[[], nn.Module], heads: Heads, seeds: Sequence[int], 
             modules.append(make())
     named = "" if purpose == "model" else purpose
     return Replicas(
-        modules, heads, device=place.device, dtype=place.dtype, inner=place.inner, seeds=seeds, purpose=named
+        modules,
+        heads,
+        device=place.device,
+        dtype=place.dtype,
+        inner=place.inner,
+        seeds=seeds,
+        purpose=named,
+        ranks=place.ranks,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from gradcast.devices import Place, free_memory
+from gradcast.devices import Place, for_each_rank, free_memory
 from gradcast.errors import GradcastError, message_of
 from gradcast.learners.learner_entry import LearnerEntry
 from gradcast.learners.registry import LEARNERS
@@ -22,7 +22,7 @@ SHARE = 0.75  # of the free memory; the rest is for temporaries, the library's w
 def together(setting: Setting, stream: Stream, seeds: Sequence[int], place: Place) -> list[list[int]]:
     """Seeds in groups of nearly equal size, each of which fits into memory at once."""
     need = replica_bytes(setting, stream, place)
-    most = max(1, int(SHARE * free_memory(place.device)) // need)
+    most = max(1, int(SHARE * for_each_rank(free_memory(place.device), place)) // need)
     count = -(-len(seeds) // most)
     return [list(seeds[len(seeds) * i // count : len(seeds) * (i + 1) // count]) for i in range(count)]
 

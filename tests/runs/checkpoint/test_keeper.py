@@ -5,20 +5,23 @@ import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 import torch
 from beartype.roar import BeartypeCallHintViolation
 
+from gradcast.cluster.ranks import Ranks
 from gradcast.errors import GradcastError, Stopped
 from gradcast.learners.registry import LEARNERS
 from gradcast.runs import environment
 from gradcast.runs.checkpoint import file, keeper
 from gradcast.runs.checkpoint.file import Content
-from gradcast.runs.checkpoint.keeper import Safety
+from gradcast.runs.checkpoint.keeper import Checkpoints, Safety
 from gradcast.runs.checkpoint.stop import Stop
 from gradcast.signals.registry import SIGNALS
 from gradcast.specs.spec import Spec
+from gradcast.training.loop import Extent, Position
 from tests.helpers import signal_and_pool
 from tests.runs.checkpoint.crafting import crafted, put
 from tests.runs.checkpoint.scene import ROW, STEPS, Scene, tiny
@@ -318,3 +321,51 @@ def test_a_changed_log_is_found_before_training_goes_on(scene: Scene) -> None:
     log.write_text(log.read_text().replace("loss", "lass", 1))
     with pytest.raises(GradcastError, match=r"seed-3/metrics\.jsonl is not what its checkpoint says"):
         scene.train(spec, "log", EVERY_TWO)
+
+
+class Agreed(Ranks):
+    """Two ranks, of which the other one says ``other``."""
+
+    other = 0
+
+    def largest(self, number: int) -> int:
+        return max(number, Agreed.other)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_ranks_agree_when_to_save_and_stop_and_the_first_one_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    own = Checkpoints(
+        tmp_path,
+        Safety(0),
+        Stop(),
+        seeds=[0],
+        parts={},
+        log=NoLog(),
+        facts={},
+        extent=Extent((9,)),
+        device=torch.device("cpu"),
+        ranks=Agreed(number, 2, number, tmp_path),
+    )
+    assert not own.due(3)
+    own.save(Position(0, 3, 3))
+    monkeypatch.setattr(Agreed, "other", int(signal.SIGTERM))
+    assert own.due(4)
+    with pytest.raises(Stopped) as stopped:
+        own.save(Position(0, 4, 4))
+    assert stopped.value.signal == signal.SIGTERM
+    assert len(file.files(tmp_path)) == (2 if number == 0 else 0)
+
+
+class NoLog:
+    files: ClassVar[list[Path]] = []
+
+
+def test_another_number_of_ranks_is_told(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = tiny("learner.lr=0.13")
+    assert scene.train(spec, "ranks", EVERY_TWO, cut=5) is None
+    before = environment.describe
+    monkeypatch.setattr(environment, "describe", lambda device, ranks=None: {**before(device), "ranks": 2})
+    with pytest.warns(UserWarning, match="with another number of ranks: results may differ in the last bits"):
+        scene.train(spec, "ranks", EVERY_TWO)

@@ -199,5 +199,12 @@ def replicas(network: Callable[[], AclNetwork], seeds: Sequence[int], place: Pla
     heads = Heads.even(modules[0].classes, tasks, masked=tasks > 1, extra=2 * modules[0].latent)
     named = "" if purpose == "model" else purpose
     return Replicas(
-        modules, heads, device=place.device, dtype=place.dtype, inner=place.inner, seeds=seeds, purpose=named
+        modules,
+        heads,
+        device=place.device,
+        dtype=place.dtype,
+        inner=place.inner,
+        seeds=seeds,
+        purpose=named,
+        ranks=place.ranks,
     )

@@ -84,11 +84,15 @@ def normalised(
 ) -> Tensor:
     """The same with given statistics, one mean and variance a replica."""
     scale = weight * (var + eps).rsqrt().unsqueeze(1)
-    shift = bias - mean.unsqueeze(1) * scale
+    return affine_relu(x, scale, bias - mean.unsqueeze(1) * scale, skip, leak)
+
+
+def affine_relu(x: Float[Tensor, "n c *s"], scale: Moments, shift: Moments, skip: Tensor | None, leak: float) -> Tensor:
+    """``relu(x * scale + shift + skip)``, scale and shift of each pass."""
     if fused.applies_to(x):
         found: Tensor = fused.FusedAffineRelu.apply(x, scale, shift, skip, leak)  # type: ignore[no-untyped-call]
         return found
-    images = _by_pass(x, weight)
+    images = _by_pass(x, scale)
     y = (images * _beside(scale, images) + _beside(shift, images)).to(x.dtype).view(x.shape)
     y = y if skip is None else y + skip
     return y if leak == 1 else leaky_relu(y, leak)

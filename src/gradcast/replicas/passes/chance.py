@@ -27,11 +27,15 @@ class Noise:
 
     def dropped(self, x: Float[Tensor, "n *shape"], p: float, *, channels: bool) -> Float[Tensor, "n *shape"]:
         """Dropout of numbers, or of whole channels, of images that lie replica by replica."""
+        return x * self.kept(x, p, channels=channels)
+
+    def kept(self, x: Float[Tensor, "n *shape"], p: float, *, channels: bool) -> Float[Tensor, "n *_"]:
+        """What dropout multiplies such images with; of ``x`` only the shape matters."""
         self.drawn = True
         kept = x.new_empty(*x.shape[:2], *[1] * (x.dim() - 2)) if channels else torch.empty_like(x)
         for mask, generator in zip(kept.chunk(len(self.generators)), self.generators, strict=True):
             _draw(mask, 1 - p, generator)
-        return x * (kept.div_(1 - p) if p < 1 else kept)
+        return kept.div_(1 - p) if p < 1 else kept
 
     def uniform(self, count: int, numbers: int, like: Tensor) -> Float[Tensor, "r count numbers"]:
         """So many numbers from 0 to 1 for each of so many images."""

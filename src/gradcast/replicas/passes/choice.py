@@ -53,7 +53,7 @@ def choose(module: nn.Module, x: Float[Tensor, "n *shape"]) -> Outputs:
             return _fastest(module, attempt, expected, dropout)
     assert failure is not None
     raise GradcastError(
-        f"the network {_called(module)} fails on images of shape {tuple(x.shape[1:])} "
+        f"the network {called(module)} fails on images of shape {tuple(x.shape[1:])} "
         f"({message_of(failure)}); change it, or stream.size and stream.colour"
     )
 
@@ -84,7 +84,7 @@ class _Attempt:
 
 
 def _fastest(module: nn.Module, attempt: _Attempt, expected: list[Tensor], dropout: Undropped) -> Outputs:
-    name = _called(module)
+    name = called(module)
     if not trial.same(attempt.plainly(), expected, attempt.error):
         raise GradcastError(
             f"the network {name} gives other outputs for the same images: it draws random numbers "
@@ -112,14 +112,14 @@ def _fastest(module: nn.Module, attempt: _Attempt, expected: list[Tensor], dropo
     return _slow(module, problem)
 
 
-def _called(module: nn.Module) -> str:
+def called(module: nn.Module) -> str:
     """What its author calls it."""
     return type(module.network if isinstance(module, Featured) else module).__name__
 
 
 def _slow(module: nn.Module, problem: str) -> Outputs:
     warn(
-        f"the network {_called(module)} cannot be vmapped ({problem}): its replicas and memories run one by one, "
+        f"the network {called(module)} cannot be vmapped ({problem}): its replicas and memories run one by one, "
         "with the same results, only slower"
     )
     return one_by_one.outputs

@@ -24,6 +24,7 @@ from gradcast.replicas.passes.batchnorm import fold_in, norm_relu, normalised
 from gradcast.replicas.passes.chance import DROPOUTS, WHOLE_CHANNELS, Noise
 from gradcast.replicas.passes.layers import Convolution, Linear
 from gradcast.replicas.passes.maxpool import pooled
+from gradcast.replicas.passes.part import Part
 
 Stacked = Mapping[str, Tensor]  # by name, for every replica
 # A forward that looks at its numbers may go another way for each pass.
@@ -35,10 +36,18 @@ class UnfoldableError(Exception):
 
 
 def outputs(
-    module: nn.Module, weights: Stacked, buffers: Stacked, x: Tensor, noise: Noise | None = None
+    module: nn.Module,
+    weights: Stacked,
+    buffers: Stacked,
+    x: Tensor,
+    noise: Noise | None = None,
+    part: Part | None = None,
 ) -> Float[Tensor, "n c"]:
-    """The network's outputs for ``x [R * K * M, *shape]`` with ``weights [R, K, ...]``; ``buffers [R, ...]`` change."""
-    with Folding(module, weights, buffers, noise):
+    """The network's outputs for ``x [R * K * M, *shape]`` with ``weights [R, K, ...]``; ``buffers [R, ...]`` change.
+
+    ``part`` where these are this rank's images, and other ranks have the others.
+    """
+    with Folding(module, weights, buffers, noise, part):
         found: Tensor = module(channels_last(x))
     return found
 
@@ -115,10 +124,15 @@ class Folding(TorchFunctionMode):
     """While it is on, the module's own weights and buffers stand for folded ones of the same name."""
 
     def __init__(
-        self, module: nn.Module, weights: Mapping[str, Tensor], buffers: Mapping[str, Tensor], noise: Noise | None
+        self,
+        module: nn.Module,
+        weights: Mapping[str, Tensor],
+        buffers: Mapping[str, Tensor],
+        noise: Noise | None,
+        part: Part | None = None,
     ) -> None:
         super().__init__()
-        self.stacked, self.noise = {**weights, **buffers}, noise
+        self.stacked, self.noise, self.part = {**weights, **buffers}, noise, part
         self.names = _names(module)
         self.layers: dict[object, Callable[..., Tensor]] = {
             linear: self._linear,
@@ -194,7 +208,11 @@ class Folding(TorchFunctionMode):
         self, x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False, *, channels: bool
     ) -> Tensor:
         assert self.noise is not None
-        return self.noise.dropped(x, p, channels=channels) if training and p > 0 else x
+        if not training or p == 0:
+            return x
+        if self.part is not None:
+            return self.part.dropped(self.noise, x, p, channels=channels)
+        return self.noise.dropped(x, p, channels=channels)
 
     def _batch_norm(self, x: Tensor, mean: Tensor | None, var: Tensor | None, **options: Any) -> Tensor:
         return self._norm(x, None, mean, var, **options)
@@ -221,8 +239,9 @@ class Folding(TorchFunctionMode):
             raise UnfoldableError("batch_norm without weights or running statistics")
         if not training:
             return normalised(x, mean, var, weight, bias, skip, eps, leak)
-        y, seen_mean, seen_var = norm_relu(x, weight, bias, skip, eps, leak)
-        count = x.numel() // seen_mean.numel()
+        norm = norm_relu if self.part is None else self.part.norm_relu
+        y, seen_mean, seen_var = norm(x, weight, bias, skip, eps, leak)
+        count = x.numel() // seen_mean.numel() if self.part is None else self.part.values(x)
         fold_in(mean, var, seen_mean, seen_var, momentum, count / (count - 1))
         return y
 

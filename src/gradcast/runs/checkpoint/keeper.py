@@ -10,11 +10,13 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import torch
 from pydantic import NonNegativeInt
 
+from gradcast.cluster.ranks import Ranks
 from gradcast.errors import GradcastError, Stopped, message_of, warn
 from gradcast.runs.checkpoint import file
 from gradcast.runs.checkpoint.state import pack, restore
 from gradcast.runs.checkpoint.stop import Stop
 from gradcast.runs.checkpoint.writer import Writer
+from gradcast.runs.environment import RANKS
 from gradcast.runs.sealed import Schema, validated
 from gradcast.training.loop import Extent, Position
 
@@ -77,10 +79,11 @@ class Checkpoints:
         facts: Mapping[str, object],
         extent: Extent,
         device: torch.device,
+        ranks: Ranks | None = None,
     ) -> None:
         self.folder, self.safety, self.stop, self.log = folder, safety, stop, log
         self.seeds, self.parts, self.facts, self.extent, self.device = seeds, parts, facts, extent, device
-        self.writer = Writer()
+        self.writer, self.ranks = Writer(), ranks  # of several ranks the first one writes, and all agree when
         self.found = None if safety.start == "fresh" else newest(folder, seeds)
         if self.found is None:
             file.remove(folder)  # of other seeds, or damaged: they would pass for newer than those to come
@@ -138,21 +141,26 @@ class Checkpoints:
         """Whether to save before the next step."""
         minutes, every = 60 * self.safety.minutes, self.safety.steps
         late = minutes > 0 and time.monotonic() - self.mark >= minutes
-        return late or self.stop.signal is not None or (every is not None and steps - (self.saved or 0) >= every)
+        due = late or self.stop.signal is not None or (every is not None and steps - (self.saved or 0) >= every)
+        return due if self.ranks is None else bool(self.ranks.largest(due))
 
     def save(self, position: Position) -> None:
         """Copy everything now and write it meanwhile; when somebody asked to stop, wait for that and do."""
         if position.steps != self.saved:
             self._start(position)
         self.mark = time.monotonic()
-        if self.stop.signal is not None:
+        asked = self.stop.signal or 0
+        asked = asked if self.ranks is None else self.ranks.largest(asked)
+        if asked:
             self.writer.wait()
-            raise Stopped(self.stop.signal, _farewell(position.steps, failed=self.writer.failed))
+            raise Stopped(asked, _farewell(position.steps, failed=self.writer.failed))
 
     def _start(self, position: Position) -> None:
         tensors: dict[str, torch.Tensor] = {}
         place = [position.task, position.batches, position.steps]
         self.saved = position.steps  # or not: the next attempt is not the next step's
+        if self.ranks is not None and not self.ranks.first:
+            return
         try:
             parts = pack(dict(self.parts), tensors)
         except OSError as error:  # numbers that the checkpoint would speak of cannot be written
@@ -190,6 +198,7 @@ def newest(folder: Path, seeds: list[int]) -> file.Content | None:
 def _compare(then: Mapping[str, object], now: Mapping[str, object]) -> None:
     known = [name for name in EXACT if then.get(name) is not None and now.get(name) is not None]
     other = [EXACT[name] for name in known if then[name] != now[name]]
+    other += ["number of ranks"] * (then.get(RANKS, 1) != now.get(RANKS, 1))
     if other:
         warn(
             f"the checkpoint was written with another {' and another '.join(other)}: results may differ in the last "
