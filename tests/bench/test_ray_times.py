@@ -1,4 +1,5 @@
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -34,6 +35,7 @@ def test_every_cell_is_trained_once_and_none_is_found_in_the_store(
         assert all(train_cell(task, conditions, NoRelay()).problem == "" for task in tasks[:1])
         return {}
 
+    monkeypatch.setattr(module, "ProcessPoolExecutor", lambda workers, _: ThreadPoolExecutor(1))
     monkeypatch.setattr(module, "session", session)
     monkeypatch.setattr(module, "fill_store", fill)
     found = ray_times(lambda _: None, cells=3, seconds=0.01)

@@ -14,7 +14,7 @@ from gradcast.cluster.on_ray import address_of, session
 from gradcast.errors import GradcastError
 
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="pip install 'gradcast[ray]' to run this")
-ROWS = "ewc,gem,gem-predicted,dcl,dcl-predicted"
+ROWS = "ewc,gem,gem-predicted"
 TABLE = ("reproduce", "E1", "--quick", "--rows", ROWS, "--set", "stream.source=digits", "--set", "pool.name=patches")
 ENVIRONMENT = {**os.environ, "RAY_AUTH_MODE": "disabled", "COLUMNS": "80", "PYTHONWARNINGS": "default"}
 

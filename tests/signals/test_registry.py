@@ -53,13 +53,13 @@ def trained(setting: Setting, seeds: list[int]) -> Seen:
     return seen
 
 
-# Every learner with two signals, every signal with two learners; the guard needs memories that constrain.
+# Every learner with one signal, every signal with one learner; the guard needs memories that constrain.
 PAIRS = [
     (name, learner, guard)
     for name in (*NAMES, *OPTIONS)
     for learner in STEPPING
     for guard in ((False, True) if learner in ("gem", "dcl", "a-gem") else (False,))
-    if learner in ("gem", "er") or name in ("predicted", "contrastive")
+    if learner == "er" or name == "predicted" or (guard and learner == "gem")
 ]
 
 

@@ -2,7 +2,9 @@
 
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -32,7 +34,7 @@ class RayTimes:
     apart: float  # two long cells, one after the other
     together: float  # two at once
     many: float  # all short cells
-    cell_seconds: float  # one short cell in this process
+    cell_seconds: float  # one short cell, where as many processes without Ray train such cells side by side
     cells: int = CELLS
     workers: int = WORKERS
 
@@ -71,8 +73,11 @@ def ray_times(say: Callable[[str], None], cells: int = CELLS, seconds: float = 1
     slope = max((more - few) / (FURTHER - 1), 1e-6)  # seconds of so many images more
     samples = round(SAMPLES * max(1.0, 1 + (seconds - few) / slope))
     short = [_cell(samples, seed) for seed in range(2, cells + 2)]
-    before = [_alone(task, conditions) for task in short[:3]]
     long = [_cell(samples * LONG, seed) for seed in range(4)]
+    say("as many processes side by side, without Ray")
+    with ProcessPoolExecutor(WORKERS, get_context("spawn")) as plain:
+        list(plain.map(_alone, [_cell(SAMPLES, 0)] * 4 * WORKERS, [conditions] * 4 * WORKERS))
+        each = list(plain.map(_alone, short[: 4 * WORKERS], [conditions] * 4 * WORKERS))
     with session("ray", cpus=WORKERS) as ray, TemporaryDirectory() as folder:
         store = SeedStore(Path(folder) / "store")
         say("workers start")
@@ -82,8 +87,6 @@ def ray_times(say: Callable[[str], None], cells: int = CELLS, seconds: float = 1
         say("two long cells, one after the other and at once")
         apart = sum(_filled(ray, [task], conditions, store) for task in long[:2])
         together = _filled(ray, long[2:], conditions, store)
-    after = [_alone(task, conditions) for task in short[-3:]]
-    each = [*before, *after]  # the machine may be busier at one end than at the other
     return RayTimes(apart, together, many, sum(each) / len(each), cells)
 
 

@@ -4,6 +4,7 @@ import logging
 import shutil
 import socket
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ UNFINISHED = "unfinished"  # folder below --out: checkpoints of cells on their w
 RETRIES = 5  # of a task whose worker or node is lost
 PATIENCE = 5.0  # seconds for an address to answer
 LOOK = 0.5  # seconds between two looks at progress
+PAUSE = 0.005  # seconds between two looks for an answer
 WITHOUT = "--on ray needs Ray: pip install 'gradcast[ray]'"
 
 
@@ -179,10 +181,17 @@ def _remote_cell(task: CellTask, conditions: Conditions, relay: Any) -> Outcome:
             relay.tell.remote(name, progress)
 
         def save(self, name: str, files: Files) -> None:
-            ray.get(relay.save.remote(name, files))
+            _answer(ray, relay.save.remote(name, files))
 
         def load(self, name: str) -> Files:
-            found: Files = ray.get(relay.load.remote(name))
+            found: Files = _answer(ray, relay.load.remote(name))
             return found
 
     return train_cell(task, conditions, Reached())
+
+
+def _answer(ray: Any, reference: object) -> Any:  # noqa: ANN401 -- as above
+    """What a call gives. Ray lends the CPU of a task that blocks to another one, and then too many train at once."""
+    while not ray.wait([reference], timeout=0)[0]:
+        time.sleep(PAUSE)
+    return ray.get(reference)

@@ -26,7 +26,7 @@ from gradcast.runs.seed_store import SeedStore, TrainedSeed
 from gradcast.training.loop import Extent, Position
 
 TOLD_EVERY = 0.5  # seconds between two words about progress
-LOOKED_EVERY = 1.0  # seconds between two looks for a new checkpoint
+LOOKED_EVERY = 2.0  # seconds between two looks for a new checkpoint; a cell that is shorter needs none
 
 
 @runtime_checkable
