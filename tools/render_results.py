@@ -17,9 +17,10 @@ def main() -> None:
     """All of them."""
     for file in sorted(folder().glob("*.json")):
         page = DOCS / "results" / f"{file.stem}.md"
-        before, after = page.read_text(encoding="utf-8"), read_saved(file).markdown()
+        after = read_saved(file).markdown()
+        if page.exists():
+            replace_rows(rows(page.read_text(encoding="utf-8")), rows(after))
         page.write_text(after, encoding="utf-8")
-        replace_rows(rows(before), rows(after))
 
 
 def rows(page: str) -> list[str]:

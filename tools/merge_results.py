@@ -1,0 +1,40 @@
+"""Adds rows that other machines have trained to the measured tables of the package.
+
+    python tools/merge_results.py RESULT.json ...      # result.json of `gradcast reproduce`, in any order
+    python tools/render_results.py                     # then the pages
+
+A row that a file has trained takes the place of the table's row of that name. Everything else stays as it is.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from gradcast.reproduce.measured_tables import folder
+
+
+def main(files: list[str]) -> None:
+    """One file after another."""
+    for name in files:
+        found = json.loads(Path(name).read_text(encoding="utf-8"))
+        if found["quick"] or found["settings"]:
+            raise SystemExit(f"{name} is a quick look or has other settings; only the table itself is measured")
+        target = folder() / f"{found['id']}.json"
+        table = json.loads(target.read_text(encoding="utf-8")) if target.exists() else found
+        merge(table, found, name)
+        target.write_text(json.dumps(table, indent=2) + "\n", encoding="utf-8")
+
+
+def merge(table: dict[str, Any], found: dict[str, Any], name: str) -> None:
+    """In place; arithmetic and seeds have to be those of the table."""
+    if found["dtype"] != table["dtype"]:
+        raise SystemExit(f"{name} was trained in {found['dtype']}, the table in {table['dtype']}")
+    trained = {row["name"]: row for row in found["rows"] if row["trained"]}
+    rows = [trained.pop(row["name"], row) for row in table["rows"]]
+    table["rows"] = rows + list(trained.values())
+    table["seeds"] = sorted({*table["seeds"], *found["seeds"]})
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
