@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import jaxtyping
 import pytest
@@ -30,6 +31,27 @@ def _surroundings(tmp_path_factory: pytest.TempPathFactory) -> None:
     """One thread, as threads wait for each other wherever other work runs, and a cache of the tests' own."""
     torch.set_num_threads(1)
     os.environ["GRADCAST_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="session")
+def chosen_passes() -> dict[object, Any]:
+    """What ``known_passes`` has found out."""
+    return {}
+
+
+@pytest.fixture
+def known_passes(chosen_passes: dict[object, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """How passes are computed is found out once a network, not once a row: that takes longer than a short training."""
+    from gradcast.replicas import replicas  # after the hook
+    from gradcast.replicas.passes.choice import choose
+
+    def remembered(module: torch.nn.Module, images: torch.Tensor) -> Any:
+        key = type(module).__name__, str(module), images.dtype, tuple(images.shape[1:]), module.training
+        if key not in chosen_passes:
+            chosen_passes[key] = choose(module, images)
+        return chosen_passes[key]
+
+    monkeypatch.setattr(replicas, "choose", remembered)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from gradcast.specs.text import load
 from tests.helpers import OPTIONS, signal_and_pool
 from tests.training.scene import shared
 
+pytestmark = pytest.mark.usefixtures("known_passes")
 TWO_TASKS = (
     "stream.tasks=2", "stream.samples=40", "learner.memory=12", "model.hidden=[12]", "model.norm=batch",
     "policy.p=0.5", "policy.batch=6",

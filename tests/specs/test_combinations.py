@@ -7,16 +7,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import nn
 
 from gradcast.data.cache import Cache
 from gradcast.data.load import Shelf, untracked
 from gradcast.devices import Place
 from gradcast.errors import GradcastError
 from gradcast.learners.registry import LEARNERS
-from gradcast.replicas import replicas
-from gradcast.replicas.passes.choice import choose
-from gradcast.replicas.passes.trial import Outputs
 from gradcast.runs.prepared import PreparedRun
 from gradcast.signals.registry import SIGNALS
 from gradcast.specs.compatibility import contradiction
@@ -25,7 +21,7 @@ from gradcast.specs.spec import Setting
 from gradcast.streams.stream import Stream
 from tests.streams.uneven import uneven_stream
 
-CHOSEN: dict[object, Outputs] = {}
+pytestmark = pytest.mark.usefixtures("known_passes")
 OTHERS = ("python",)  # tested by themselves
 SOME = ("none", "predicted", "contrastive", "meta-gradient", "mean-teacher")
 SCHEDULES = {
@@ -78,19 +74,6 @@ def setting(learner: str, signal: str, schedule: str, labels: int | str, heads: 
 
 def names(registry: object) -> list[str]:
     return [name for name in registry.own if name not in OTHERS]  # type: ignore[attr-defined]
-
-
-@pytest.fixture(autouse=True)
-def _known_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """How passes are computed is found out once a network, not once a row: that takes longer than the training."""
-
-    def remembered(module: nn.Module, images: torch.Tensor) -> Outputs:
-        key = type(module).__name__, str(module), tuple(images.shape[1:]), module.training
-        if key not in CHOSEN:
-            CHOSEN[key] = choose(module, images)
-        return CHOSEN[key]
-
-    monkeypatch.setattr(replicas, "choose", remembered)
 
 
 @pytest.mark.parametrize(("schedule", "labels"), list(product(SCHEDULES, ("all", 8))))

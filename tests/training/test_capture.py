@@ -40,6 +40,7 @@ from gradcast.training.step import Step
 from tests.helpers import OPTIONS, needs_gpu, replicas, signal_and_pool
 from tests.training.scene import SHELF, scheduled, task_data, weights_of
 
+pytestmark = pytest.mark.usefixtures("known_passes")
 AUGMENTED = "der-plus-plus;learner.augment=['shift', 'flip']"
 X_DER = "x-der;learner.augment=['shift', 'flip'];model.heads=all"
 ONLINE = "ewc;learner.form=online;learner.interval=3"

@@ -26,6 +26,7 @@ from tests.helpers import signal_and_pool
 from tests.runs.checkpoint.crafting import crafted, put
 from tests.runs.checkpoint.scene import ROW, STEPS, Scene, tiny
 
+pytestmark = pytest.mark.usefixtures("known_passes")
 EVERY_TWO = Safety(0, 2)
 STEPS_OF_A_TASK = (
     "stream.samples=200",
