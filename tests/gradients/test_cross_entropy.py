@@ -4,7 +4,13 @@ import torch
 from torch.nn import functional
 from torch.nn.functional import kl_div
 
-from gradcast.gradients.cross_entropy import cross_entropy, divergence, mean_cross_entropy, squared_distance
+from gradcast.gradients.cross_entropy import (
+    cross_entropy,
+    divergence,
+    mean_cross_entropy,
+    soft_cross_entropy,
+    squared_distance,
+)
 
 
 def test_loss_and_gradient_equal_the_librarys() -> None:
@@ -54,3 +60,12 @@ def test_the_gradient_of_the_squared_distance_is_autograds() -> None:
     expected = (z.softmax(-1) - label).square().sum(-1).mean(-1)
     torch.testing.assert_close(loss, expected.detach())
     torch.testing.assert_close(dz, torch.autograd.grad(expected.sum(), z)[0])
+
+
+def test_soft_labels_of_one_class_are_that_class() -> None:
+    z = torch.randn(2, 4, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    y = torch.tensor([[0, 1, 2, 0], [2, 2, 1, 0]])
+    label = functional.one_hot(y, 3).to(z.dtype)
+    torch.testing.assert_close(soft_cross_entropy(z, label).mean(-1), mean_cross_entropy(z, y))
+    half = soft_cross_entropy(z, (label + label.roll(1, -1)) / 2)
+    torch.testing.assert_close(2 * half, soft_cross_entropy(z, label) + soft_cross_entropy(z, label.roll(1, -1)))

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from gradcast.core import Batch, Signal, Unlabelled
+from gradcast.gradients.sgd import Sgd
 from gradcast.learners.finetune import Finetune
 from gradcast.replicas.heads import Heads
 from gradcast.replicas.replicas import Replicas
@@ -55,9 +56,9 @@ def feeds(heads: Heads, images: int) -> Iterator[tuple[Batch, Unlabelled | None]
         yield Batch(x[:, :4], heads.labels(y, task), task), None if step % 5 == 4 else shown
 
 
-def together(signal: Signal, network: Replicas, images: int, only: int | None = None) -> Tensor:
+def together(signal: Signal, network: Replicas, images: int, only: int | None = None, sgd: Sgd | None = None) -> Tensor:
     """Every step's loss of the signal, a column a replica; ``only``: this replica trains alone."""
-    step, losses = Step(network, Finetune(), LR, [Attached(signal)]), list[Tensor]()
+    step, losses = Step(network, Finetune(), LR, [Attached(signal)], sgd=sgd), list[Tensor]()
     rows = slice(None) if only is None else slice(only, only + 1)
     for batch, shown in feeds(network.heads, images):
         own = Batch(batch.x[rows], batch.y[rows], batch.task)

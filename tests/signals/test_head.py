@@ -2,6 +2,7 @@ import torch
 from torch import Tensor
 
 from gradcast.core import Unlabelled
+from gradcast.gradients.sgd import Sgd
 from gradcast.signals.head import Head
 from tests.signals.scene import scene
 
@@ -74,3 +75,18 @@ def test_batchnorm_between_layers_uses_the_rows_at_hand() -> None:
         torch.testing.assert_close(head(x)[replica], torch.relu(inner) @ w2.T + b2)
     assert list(head.state()) == ["head.0", "head.1", "head.norm.0"]
     assert Head([4, 2], [0], "test", torch.zeros(0), lr=0.1, normed=True).norms == []
+
+
+def test_a_head_that_waits_steps_in_every_update() -> None:
+    like, used = torch.zeros(0, dtype=torch.float64), torch.tensor([True, False])
+    head = Head([4, 2], [0, 1], "test", like, lr=0.1, optimizer=Sgd(momentum=0.5))
+    before, slope = head.weights[0].detach().clone(), torch.ones(2, 2, 5, dtype=torch.float64)
+    head.collect([slope], used)
+    assert torch.equal(head.weights[0], before)
+    head.update()
+    head.update()  # nothing was collected: momentum alone
+    torch.testing.assert_close(before - head.weights[0].detach(), 0.15 * slope * used.view(-1, 1, 1))
+    head.renew(torch.tensor([True, True]))
+    moved = head.weights[0].detach().clone()
+    head.update()
+    assert torch.equal(head.weights[0], moved)

@@ -81,7 +81,7 @@ def names(registry: object) -> list[str]:
 def test_what_is_not_refused_trains(learner: str, schedule: str, labels: int | str) -> None:
     own_network = "own-network" in LEARNERS[learner].traits
     if (schedule, labels) == ("constant", "all"):
-        assert trains_with_signals(prepared(), learner, schedule, labels) >= (7 if own_network else 14)
+        assert trains_with_signals(prepared(), learner, schedule, labels) >= (7 if own_network else 17)
     else:
         signals = SOME if labels != "all" else SOME[:3]
         some = trains_with_signals(prepared(), learner, schedule, labels, signals=signals)

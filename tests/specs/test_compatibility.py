@@ -138,6 +138,11 @@ CASES = [
          "would change an image twice: leave stream.augment out", ("learner.name=er", 'learner.augment=["shift"]')),
     Case(19, ("signal.name=icl", "policy.batch=5"), "set policy.batch to an even number",
          ("signal.name=icl", "policy.batch=2")),
+    Case(15, ("model.train=head", "signal.name=co-training"), "changes pixels, and the layers that model.train leaves",
+         ("signal.name=co-training",)),
+    Case(21, (*SPLIT, *ALEXNET, "learner.name=acl", "signal.name=dual-student", *EQUAL),
+         "trains a second network like the model, and that of 'acl' has parts for each task",
+         (*SPLIT, *ALEXNET, "learner.name=er", "signal.name=dual-student")),
     Case(20, ("learner.name=cfa", "model.heads=masked", "evaluation.average=5"), "leave evaluation.average out",
          ("learner.name=cfa", "model.heads=masked")),
 ]  # fmt: skip

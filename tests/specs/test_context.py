@@ -4,12 +4,14 @@ import pytest
 import torch
 
 from gradcast.core import Learner
+from gradcast.gradients.sgd import Sgd
 from gradcast.learners import hat
 from gradcast.learners.learner_entry import LearnerEntry
 from gradcast.learners.registry import LEARNERS
 from gradcast.signals.registry import SIGNALS
 from gradcast.specs.context import Context, Plan
 from gradcast.specs.spec import Setting
+from gradcast.specs.text import load
 from gradcast.training.schedule_tables import StepsSpec
 from tests.training.scene import scheduled, shared
 
@@ -46,6 +48,7 @@ def test_a_learner_is_told_all_that_it_is_made_for(monkeypatch: pytest.MonkeyPat
     assert context.epoch(0) == context.data.length(0, 40)
     assert context.scale == context.data.stream.scale
     assert context.learner is None
+    assert context.updates(0) == setting.schedule.epochs * context.epoch(0)
     modules = context.modules(shared=hat.LAYERS, purpose="hat")
     assert modules.model is context.model
     again = context.another("model")
@@ -58,7 +61,29 @@ def test_under_steps_the_whole_course_is_one_epoch(monkeypatch: pytest.MonkeyPat
     setting = scheduled("finetune").model_copy(update={"schedule": course})
     (context,) = given(setting, monkeypatch, "finetune")
     assert isinstance(context, Context)
-    assert context.epoch(0) == context.epoch(1) == 7
+    assert context.epoch(0) == context.epoch(1) == context.updates(0) == 7
+
+
+def test_every_update_of_every_pass_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    setting = load("digits", ["stream.epochs=2", "learner.name=er", "learner.repeats=3"]).rows[1].setting
+    (context,) = given(setting, monkeypatch, "er")
+    assert isinstance(context, Context)
+    assert context.updates(0) == 6 * context.epoch(0)
+
+
+def test_a_second_network_has_the_optimizer_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = ["learner.name=er", "learner.momentum=0.9", "learner.decay=0.1", "model.rates={head=0.5}"]
+    for changes in ([], own):
+        (context,) = given(load("digits", changes).rows[1].setting, monkeypatch, "er" if changes else "gem")
+        assert isinstance(context, Context)
+        peer = context.peer("peer")
+        assert (peer.sgd is None) == (not changes)
+        assert peer.network.rates is context.model.rates
+        assert not torch.equal(peer.network.theta, context.model.theta)
+    assert peer.sgd is not None
+    head = context.head("head", [2], as_model=True)
+    assert isinstance(head.optimizer, Sgd)
+    assert (head.optimizer.momentum, head.optimizer.decay) == (peer.sgd.momentum, peer.sgd.decay) == (0.9, 0.1)
 
 
 def test_a_learner_that_trains_in_its_own_way_is_given_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,13 +94,22 @@ def test_a_learner_that_trains_in_its_own_way_is_given_a_plan(monkeypatch: pytes
     assert plan.heads.width == 5
 
 
-def test_signals_are_told_of_the_learner(monkeypatch: pytest.MonkeyPatch) -> None:
+def given_to_a_signal(setting: Setting, monkeypatched: pytest.MonkeyPatch) -> Context:
     entry, seen = SIGNALS["predicted"], list[Context]()
 
     def build(table: object, context: Context) -> object:
         seen.append(context)
         return entry.build(table, context)
 
-    monkeypatch.setitem(SIGNALS.entries, "predicted", replace(entry, build=build))
-    shared().loop(scheduled("er"), [3, 4])
-    assert isinstance(seen[0].learner, Learner)
+    monkeypatched.setitem(SIGNALS.entries, "predicted", replace(entry, build=build))
+    shared().loop(setting, [3, 4])
+    return seen[0]
+
+
+def test_signals_are_told_of_the_learner(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert isinstance(given_to_a_signal(scheduled("er"), monkeypatch).learner, Learner)
+
+
+def test_every_update_of_acl_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    context = given_to_a_signal(scheduled("acl"), monkeypatch)
+    assert context.updates(0) == 2 * context.epoch(0)

@@ -20,6 +20,8 @@ def test_learners_with_networks_of_their_own_take_them_as_they_are(learner: str)
         ("distil", "compares one network's heads of all tasks"),
         ("mean-teacher", "has parts of it for each task"),
         ("soft", "has parts for each task"),
+        ("dual-student", "trains a second network like the model"),
+        ("co-training", "trains a second network like the model"),
     ],
 )
 def test_signals_that_need_one_network_are_refused(signal: str, message: str) -> None:

@@ -46,6 +46,14 @@ def test_a_scale_can_be_undone() -> None:
     assert Scale().undone(x) is x
 
 
+def test_a_difference_is_as_large_as_the_network_sees_it() -> None:
+    x, size = torch.rand(2, 3, 4, 4, dtype=torch.float64), 0.02
+    for scale in (Scale(), reference_scale(3), Scale((0.5,) * 4, (0.1, 0.2, 0.3, 0.4), vector=True)):
+        own = x[0, 0] if scale.vector else x
+        moved = scale(own + size, torch.float64) - scale(own, torch.float64)
+        torch.testing.assert_close(scale.difference(size, own) * torch.ones_like(own), moved)
+
+
 def test_published_constants_are_for_colour_images() -> None:
     assert scale_for("imagenet", 3) == reference_scale(3)
     assert scale_for("cifar", 3)(

@@ -41,6 +41,7 @@ from tests.helpers import OPTIONS, needs_gpu, replicas, signal_and_pool
 from tests.training.scene import SHELF, scheduled, task_data, weights_of
 
 pytestmark = pytest.mark.usefixtures("known_passes")
+MATCHING = ("fixmatch", "mutexmatch", "mutexmatch;signal.k=2", "icl")
 AUGMENTED = "der-plus-plus;learner.augment=['shift', 'flip']"
 X_DER = "x-der;learner.augment=['shift', 'flip'];model.heads=all"
 ONLINE = "ewc;learner.form=online;learner.interval=3"
@@ -283,8 +284,8 @@ def test_a_step_of_many_epochs_is_always_the_same_operations_in_the_same_places(
     assert all(each.compared > 10 for each in made)
 
 
-@pytest.mark.parametrize("signal", ["fixmatch", "mutexmatch", "mutexmatch;signal.k=2", "icl"])
-def test_signals_that_match_views_are_always_the_same_operations_in_the_same_places(
+@pytest.mark.parametrize("signal", [*MATCHING, "dual-student", "co-training", "ada-net;signal.head=[8]"])
+def test_signals_of_several_passes_are_always_the_same_operations_in_the_same_places(
     signal: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[Traced] = []

@@ -24,6 +24,11 @@ def cross_entropy(
     return loss, dz.div_(y.shape[-1])
 
 
+def soft_cross_entropy(z: Float[Tensor, "*r b c"], label: Float[Tensor, "*r b c"]) -> Float[Tensor, "*r b"]:
+    """Loss of each image by soft labels, which autograd can differentiate by both."""
+    return -(label * z.log_softmax(-1)).sum(-1)
+
+
 def class_slope(z: Float[Tensor, "*r b c"], y: Int[Tensor, "*r b"]) -> Float[Tensor, "*r b c"]:
     """The gradient of that mean loss alone."""
     return cross_entropy(z, y)[1]

@@ -235,6 +235,7 @@ def diagnose(lines: Sequence[Line]) -> dict[str, float]:
         "label_movement": _mean(lines, "label_movement"),
         "signal_loss": _mean(lines, "signal_loss"),
         "confident": _mean(lines, "confident"),
+        "stable": _mean(lines, "stable"),
         "agreement": _mean(lines, "agreement"),
         "memory_agreement": _mean(lines, "memory_agreement"),
         RATIO: _median(lines, "pseudo_ratio"),

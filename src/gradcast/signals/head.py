@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
@@ -15,7 +16,7 @@ from gradcast.gradients.gradient import Gradient
 from gradcast.gradients.optimizer import Optimizer
 from gradcast.gradients.sgd import LearningRate, Sgd
 from gradcast.randomness import seeded
-from gradcast.replicas.replicas import Replicas, Statistics
+from gradcast.replicas.replicas import Pass, Replicas, Statistics
 
 EPS = 1e-5  # of BatchNorm
 
@@ -44,6 +45,7 @@ class Head:
             stacked_layer(shape, seeds, f"{name} {index}", like) for index, shape in enumerate(pairwise(sizes))
         ]
         self.norms = [_norm(weight) for weight in self.weights[:-1]] if normed else []
+        self.collected: list[Tensor] | None = None  # its gradient of the update under way, where it steps at the end
 
     def __call__(self, x: Float[Tensor, "r n f"]) -> Float[Tensor, "r n o"]:
         """Bias is the last column of each weight; before BatchNorm it changes nothing."""
@@ -73,7 +75,7 @@ class Head:
             features = made.z.requires_grad_()
             found = loss(self(features))
             slope, *own = torch.autograd.grad(weight * found.sum(), [features, *self.trained])
-        self._step(own, unlabelled.used)
+        self.step(own, unlabelled.used)
         return made.pull(slope), {"signal_loss": found.detach()}
 
     def descend_with_logits(
@@ -86,24 +88,76 @@ class Head:
         statistics: Statistics,
     ) -> tuple[Gradient, Metrics]:
         """The same for a loss of the task's logits and of the features, of one pass; the loss calls the head itself."""
-        made = model.forward(unlabelled.x, task, featured=True, statistics=statistics, used=unlabelled.used)
-        width = model.featured.width
+        made = self.watch(model, unlabelled, task, statistics=statistics)
         with torch.enable_grad():
-            z, features = made.z.requires_grad_(), made.whole[..., :width].requires_grad_()
-            found = loss(z, features)
-            dz, slope, *own = torch.autograd.grad(found.sum(), [z, features, *self.trained])
-        self._step(own, unlabelled.used)
-        return made.pull(dz, pad(slope, (0, model.heads.outputs))), {"signal_loss": found.detach()}
+            found = loss(made.z, made.features)
+        return made.descend(found), {"signal_loss": found.detach()}
+
+    def watch(
+        self,
+        model: Replicas,
+        unlabelled: Unlabelled,
+        task: int,
+        *,
+        statistics: Statistics,
+        tasks: Int[Tensor, "r n"] | None = None,
+    ) -> "Watched":
+        """A pass whose loss is found later; ``tasks`` where images are of several."""
+        made = model.forward(
+            unlabelled.x, task, tasks=tasks, featured=True, statistics=statistics, used=unlabelled.used
+        )
+        features = made.whole[..., : model.featured.width]
+        return Watched(self, made, made.z.requires_grad_(), features.requires_grad_(), unlabelled.used)
+
+    def step(self, gradients: Sequence[Tensor], used: Bool[Tensor, " r"]) -> None:
+        """At once, for these replicas."""
+        self.collect(gradients, used)
+        self.update()
 
     @torch.no_grad()
-    def _step(self, gradients: Sequence[Tensor], used: Bool[Tensor, " r"]) -> None:
-        masked = [torch.where(used.view(-1, 1, 1), gradient, 0.0) for gradient in gradients]
-        self.optimizer.step(self.trained, masked, self.lr)
+    def collect(self, gradients: Sequence[Tensor], used: Bool[Tensor, " r"]) -> None:
+        """The gradient of these replicas, for ``update``."""
+        self.collected = [torch.where(used.view(-1, 1, 1), gradient, 0.0) for gradient in gradients]
+
+    @torch.no_grad()
+    def update(self) -> None:
+        """A step along what was collected, or as the model's optimizer steps where nothing was: momentum, decay."""
+        none = [torch.zeros_like(weight) for weight in self.trained]
+        self.optimizer.step(self.trained, none if self.collected is None else self.collected, self.lr)
+        self.collected = None
+
+    def renew(self, which: Bool[Tensor, " r"]) -> None:
+        """A new optimizer for these replicas."""
+        if isinstance(self.optimizer, Sgd):
+            self.optimizer.renew(which)
 
     def state(self) -> dict[str, Tensor]:
         """Its weights by name."""
         layers = {f"head.{index}": weight.detach() for index, weight in enumerate(self.weights)}
         return layers | {f"head.norm.{index}": norm.detach() for index, norm in enumerate(self.norms)}
+
+
+@dataclass(frozen=True)
+class Watched:
+    """Logits and features of a pass, at which a loss has a gradient."""
+
+    head: Head
+    made: Pass
+    z: Float[Tensor, "r n c"]
+    features: Float[Tensor, "r n f"]
+    used: Bool[Tensor, " r"]
+
+    def descend(self, loss: Float[Tensor, " r"]) -> Gradient:
+        """The model's gradient of a loss of both and of what the head says; the head takes its own step."""
+        gradient = self.collect(loss)
+        self.head.update()
+        return gradient
+
+    def collect(self, loss: Float[Tensor, " r"]) -> Gradient:
+        """The same; the head waits for its ``update``."""
+        dz, slope, *own = torch.autograd.grad(loss.sum(), [self.z, self.features, *self.head.trained])
+        self.head.collect(own, self.used)
+        return self.made.pull(dz, pad(slope, (0, self.made.whole.shape[-1] - slope.shape[-1])))
 
 
 def stacked_layer(shape: tuple[int, int], seeds: Sequence[int], name: str, like: Tensor) -> Float[Tensor, "r o i"]:

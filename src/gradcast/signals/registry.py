@@ -3,8 +3,11 @@
 from typing import TYPE_CHECKING, Literal
 
 from gradcast.signals import (
+    ada_net,
+    co_training,
     contrastive,
     distil,
+    dual_student,
     fixmatch,
     forward_only,
     icl,
@@ -43,6 +46,9 @@ SIGNALS = Registry(
         fixmatch.ENTRY,
         mutexmatch.ENTRY,
         icl.ENTRY,
+        dual_student.ENTRY,
+        co_training.ENTRY,
+        ada_net.ENTRY,
         noise.ENTRY,
         forward_only.ENTRY,
         contrastive.ENTRY,

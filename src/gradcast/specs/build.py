@@ -15,7 +15,6 @@ from gradcast.data.patches import patches
 from gradcast.data.stored_images import StoredImages
 from gradcast.devices import Place
 from gradcast.errors import GradcastError
-from gradcast.gradients.sgd import Sgd
 from gradcast.learners.learner_entry import LearnerEntry
 from gradcast.learners.registry import LEARNERS
 from gradcast.networks.rates import rate_factors
@@ -160,11 +159,9 @@ def _trainer(setting: Setting, data: TaskData, *, skips: bool, prepare: Callable
     model.use_rates(rate_factors(setting.model.rates, model.names))
     if prepare is not None:
         prepare(model)
-    learner: Learner = entry.build(table, _context(setting, data, model, make, another))
-    momentum, decay = table.descent
-    plain = setting.schedule.name == "constant" and not (momentum or decay)
-    sgd = None if plain else Sgd(momentum=momentum, decay=decay)
-    step = Step(model, learner, table.lr, attach(model, another, learner), setting.policy, sgd, skips)
+    context = _context(setting, data, model, make, another)
+    learner: Learner = entry.build(table, context)
+    step = Step(model, learner, table.lr, attach(model, another, learner), setting.policy, context.sgd(), skips)
     restarts, repeats = setting.plateau is not None, table.updates_a_batch
     return StepTrainer(step, learner.task_modules(), restarts=restarts, repeats=repeats)
 
@@ -194,6 +191,8 @@ def _context(
         another=another,
         epoch=epoch,
         schedule=setting.schedule,
+        repeats=setting.stream.epochs * setting.learner.updates_a_batch,
+        descent=setting.learner.descent,
         learner=learner,
     )
 

@@ -14,7 +14,7 @@ from gradcast.learners.hat import HatSpec
 from gradcast.signals.predicted import PredictedSpec
 from gradcast.signals.pseudo_labels import PseudoLabelsSpec
 from gradcast.signals.registry import SIGNALS
-from gradcast.specs.own_networks import all_heads, copied_teacher, own_network, teacher
+from gradcast.specs.own_networks import all_heads, copied_teacher, own_network, second_network, teacher
 from gradcast.specs.spec import Setting
 from gradcast.specs.traits import learner_has, signal_with
 from gradcast.streams.named_augmentations import named_by
@@ -178,6 +178,12 @@ def _frozen_stages(setting: Setting) -> str | None:
             "model.train freezes weights that all seeds share, and each seed has a head start of its own: set "
             "head_start.shared=true"
         )
+    pixels = signal_with(setting, "pixels")
+    if pixels is not None:
+        return (
+            f"the signal {pixels.name!r} changes pixels, and the layers that model.train leaves see none: leave "
+            "model.train out, or choose another signal"
+        )
     labelled = any(getattr(signal, "labelled", False) is True for signal in setting.signals)
     late = ["signal.labelled"] * labelled + [f"learner.{key}" for key in named_by(setting.learner)]
     if late:
@@ -248,6 +254,11 @@ RULES = (
     Rule("an image is augmented by the stream or by the learner, not by both", _augmented_once),
     Rule("`icl` mixes one half of the unlabelled images with the other, so their number is even", _halves),
     Rule("`cfa` ends a task with other weights than its steps led to, of which no average is made", _replaced_weights),
+    Rule(
+        "`dual-student` and `co-training` train a second network like the model, and learners with networks of their "
+        "own have parts of it for each task",
+        second_network,
+    ),
 )
 
 

@@ -12,11 +12,13 @@ from gradcast.gradients.sgd import LearningRate, Sgd
 from gradcast.replicas.heads import Heads
 from gradcast.replicas.replicas import Replicas
 from gradcast.signals.head import Head
+from gradcast.signals.peer import Peer
 from gradcast.signals.policy import Policy
 from gradcast.signals.pseudo import Attached
+from gradcast.signals.task_progress import Progress
 from gradcast.streams.scale import Scale
 from gradcast.streams.task_data import TaskData
-from gradcast.training.schedule_tables import ScheduleSpec
+from gradcast.training.schedule_tables import PlateauSpec, ScheduleSpec
 from gradcast.training.task_modules import TaskModules
 
 
@@ -36,12 +38,39 @@ class Context:
     another: Callable[[str], Replicas]  # new networks like the model, named by what they are for
     epoch: Callable[[int], int]  # batches of one pass through a task
     schedule: ScheduleSpec
+    repeats: int = 1  # updates by each labelled batch, in all passes that a constant schedule makes
+    descent: tuple[float, float] = (0.0, 0.0)  # momentum and weight decay of the model's optimizer
     learner: Learner | None = None  # for signals: the row's
     optimizer: Callable[[], Optimizer] = Sgd  # for weights that a signal trains beside the model's
 
-    def head(self, name: str, sizes: Sequence[int], *, normed: bool = False) -> Head:
-        """A small network on top of the model's features, for a signal; its layers give so many numbers each."""
-        widths, optimizer = [self.model.featured.width, *sizes], self.optimizer()
+    def updates(self, task: int) -> int:
+        """Updates of a task, at most."""
+        epochs = self.schedule.epochs if isinstance(self.schedule, PlateauSpec) else 1
+        return epochs * self.repeats * self.epoch(task)
+
+    def sgd(self) -> Sgd | None:
+        """A new optimizer like the model's; None: plain steps."""
+        momentum, decay = self.descent
+        plain = self.schedule.name == "constant" and not (momentum or decay)
+        return None if plain else Sgd(momentum=momentum, decay=decay)
+
+    def peer(self, name: str) -> Peer:
+        """A second network like the model, which a signal trains as the model is trained."""
+        network = self.another(name)
+        network.rates = self.model.rates
+        return Peer(network, self.sgd(), self.learner)
+
+    def progress(self) -> Progress:
+        """How far the training of a task is, for a signal."""
+        return Progress(self.updates, self.model.theta)
+
+    def head(self, name: str, sizes: Sequence[int], *, normed: bool = False, as_model: bool = False) -> Head:
+        """A small network on top of the model's features, for a signal; its layers give so many numbers each.
+
+        ``as_model``: its optimizer has the settings of the model's.
+        """
+        optimizer = (self.sgd() or Sgd()) if as_model else self.optimizer()
+        widths = [self.model.featured.width, *sizes]
         return Head(widths, self.seeds, name, self.model.theta, lr=self.lr, optimizer=optimizer, normed=normed)
 
     def modules(self, *, shared: str, purpose: str) -> TaskModules:

@@ -50,6 +50,17 @@ def teacher(setting: Setting) -> str | None:
     return None
 
 
+def second_network(setting: Setting) -> str | None:
+    """A signal trains a second network as the model is trained."""
+    signal = signal_with(setting, "second-network")
+    if signal is None or not learner_has(setting, "own-network"):
+        return None
+    return (
+        f"the signal {signal.name!r} trains a second network like the model, and that of {setting.learner.name!r} has "
+        "parts for each task: choose another signal or learner"
+    )
+
+
 def copied_teacher(setting: Setting) -> str | None:
     """Pseudo labels come from a second network like the model."""
     found = any(isinstance(signal, PseudoLabelsSpec) for signal in setting.signals)

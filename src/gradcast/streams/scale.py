@@ -51,6 +51,10 @@ class Scale:
             unit = (unit - mean) / std
         return unit if self.frozen is None else seen_through(self.frozen, unit, axes=1 if self.vector else 3)
 
+    def difference(self, size: float, like: Float[Tensor, "*any"]) -> float | Tensor:
+        """A difference between values from 0 to 1, as the network sees it: something that multiplies ``like``."""
+        return size / _planes(self.std, self.vector, like.dtype, like.device) if self.mean else size
+
     def undone(self, x: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
         """Values from 0 to 1 again, of images as the network sees them."""
         if not self.mean:

@@ -50,5 +50,5 @@ def test_few_labels_are_counted() -> None:
 def test_every_number_of_a_signal_has_words() -> None:
     keys = ("loss", "projected", "tau", "gain", "cosine", "label_accuracy", "pseudo_accuracy", "label_movement")
     more = ("signal_loss", "agreement", "memory_agreement", "pseudo_ratio", "movement", "skipped", "unlabelled")
-    more = (*more, "confident")
+    more = (*more, "confident", "stable")
     assert diagnose([dict.fromkeys((*keys, *more), 1.0)]).keys() == DIAGNOSTICS.keys()

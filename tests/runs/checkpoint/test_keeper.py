@@ -104,6 +104,7 @@ VARIANTS = {
     "momentum in a single pass": ("signal.name=predicted", "learner.momentum=0.9", "learner.decay=0.01"),
     "steps with few labels": (*STEPS_OF_A_TASK, "signal.name=meta-gradient", "signal.mix_up=0.5", "policy.p=1.0"),
     "a teacher's steps": (*STEPS_OF_A_TASK, "signal.name=mean-teacher", "learner.momentum=0.9", "policy.p=1.0"),
+    "two students' steps": (*STEPS_OF_A_TASK, "signal.name=dual-student", "learner.momentum=0.9", "policy.p=0.5"),
     "many epochs": ("schedule.epochs=4", "schedule.validation=0.2", "signal.name=predicted", "learner.momentum=0.9"),
     "averaged weights over many epochs": ("schedule.epochs=4", "schedule.validation=0.2", "evaluation.average=3"),
     "all classes seen": ("signal.name=soft", "signal.outputs=seen", "model.heads=masked", "model.hidden=[8]"),

@@ -23,3 +23,13 @@ class AclSettings(Table):
     discriminator_decay: Weight = 0.01  # its weight decay
     discriminator_scale: Weight = 1.0  # factor of its own loss; miniImageNet 0.005
     private_input: PrivateInput = "labelled"  # what the private module sees while the shared one sees unlabelled images
+
+    @property
+    def descent(self) -> tuple[float, float]:
+        """Momentum and weight decay of SGD."""
+        return self.momentum, self.decay
+
+    @property
+    def updates_a_batch(self) -> int:
+        """How often a step is made on each batch."""
+        return self.updates

@@ -31,6 +31,7 @@ DIAGNOSTICS = {
     "label_movement": "how far meta-gradient moves labels",
     "signal_loss": "the signal's own loss",
     "confident": "share of unlabelled images above the threshold",
+    "stable": "share of unlabelled images on which the first student is stable",
     "agreement": "cosine to the labelled gradient",
     "memory_agreement": "share of memories not opposed",
     "pseudo_ratio_median": "length beside the labelled gradient, median",
