@@ -164,7 +164,9 @@ def test_what_initial_weights_do_not_show(tmp_path: Path, monkeypatch: pytest.Mo
     assert own == {"path": "unseen_networks:make", "arguments": {"depth": 2}, "network": models.file_digest(file)}
 
 
-@pytest.mark.parametrize("name", ["mlp", "slim-resnet18", "efficientnet-b0", "conv-large", "wide-resnet", "alexnet-like"])
+@pytest.mark.parametrize(
+    "name", ["mlp", "slim-resnet18", "efficientnet-b0", "conv-large", "wide-resnet", "alexnet-like"]
+)
 def test_a_file_of_features_leaves_every_seed_its_output_layer(name: str, tmp_path: Path) -> None:
     with seeded(0):
         whole = network(spec(name=name), COLOUR, 3).state_dict()

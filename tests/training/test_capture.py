@@ -162,6 +162,7 @@ def test_every_signal_trains_in_graphs_as_in_steps(name: str, learner: str, guar
             lr=0.1,
             data=task_data((0, 1)),
             scale=Scale(),
+            shape=(3, 16, 16),
             model=model,
             network=lambda: SlimResNet18(2, 6),
             another=networks,
@@ -282,8 +283,8 @@ def test_a_step_of_many_epochs_is_always_the_same_operations_in_the_same_places(
     assert all(each.compared > 10 for each in made)
 
 
-@pytest.mark.parametrize("signal", ["fixmatch", "mutexmatch", "mutexmatch;signal.k=2", "icl"])
-def test_signals_that_match_views_are_always_the_same_operations_in_the_same_places(
+@pytest.mark.parametrize("signal", ["fixmatch", "mutexmatch", "mutexmatch;signal.k=2", "icl", "vat;signal.entropy=1.0"])
+def test_signals_of_several_passes_are_always_the_same_operations_in_the_same_places(
     signal: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[Traced] = []

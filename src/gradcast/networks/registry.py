@@ -106,7 +106,9 @@ class WideResNetSpec(ModelTable):
     @classmethod
     def _equal_stages(cls, depth: int) -> int:
         if depth < 10 or depth % 6 != 4:
-            raise ValueError(f"model.depth = {depth} is not 4 + 6 N, for three stages of N blocks: set 10, 16, 22, 28 ...")
+            raise ValueError(
+                f"model.depth = {depth} is not 4 + 6 N, for three stages of N blocks: set 10, 16, 22, 28 ..."
+            )
         return depth
 
 

@@ -17,6 +17,7 @@ from gradcast.signals import (
     python_signal,
     rotation,
     true_labels,
+    vat,
     vicreg,
 )
 from gradcast.signals.signal_entry import signal_entry
@@ -43,6 +44,7 @@ SIGNALS = Registry(
         fixmatch.ENTRY,
         mutexmatch.ENTRY,
         icl.ENTRY,
+        vat.ENTRY,
         noise.ENTRY,
         forward_only.ENTRY,
         contrastive.ENTRY,

@@ -51,6 +51,10 @@ class Scale:
             unit = (unit - mean) / std
         return unit if self.frozen is None else seen_through(self.frozen, unit, axes=1 if self.vector else 3)
 
+    def seen(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """The shape of what the trained layers see of an image of this shape."""
+        return tuple(shape if self.frozen is None else seen_through(self.frozen, torch.zeros(1, *shape)).shape[1:])
+
     def undone(self, x: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
         """Values from 0 to 1 again, of images as the network sees them."""
         if not self.mean:
