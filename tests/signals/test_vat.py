@@ -42,10 +42,10 @@ def unit(d: Tensor) -> Tensor:
     return d / (1e-6 + d.square().sum(1, keepdim=True)).sqrt()
 
 
-def drawn(seed: int, step: int, *shape: int) -> Tensor:
-    """What a seed draws for its unlabelled images in a step."""
+def drawn(seed: int, step: int, *shapes: tuple[int, ...]) -> list[Tensor]:
+    """What a seed draws for its unlabelled images in a step, one after another."""
     generator = torch.Generator().manual_seed(derive(seed, "dropout", "unlabelled", step))
-    return torch.empty(*shape, dtype=torch.float64).normal_(generator=generator)
+    return [torch.empty(shape, dtype=torch.float64).normal_(generator=generator) for shape in shapes]
 
 
 def spelled(seed: int, iterations: int, entropy: float) -> SignalLoss:
@@ -56,7 +56,7 @@ def spelled(seed: int, iterations: int, entropy: float) -> SignalLoss:
         x = shown.unlabelled[:IMAGES]  # the first of two views
         z = network(x)[:, shown.columns]
         p = z.softmax(-1).detach()
-        d = unit(drawn(seed, step, *x.shape))
+        d = unit(drawn(seed, step, tuple(x.shape))[0])
         for _ in range(iterations):
             r = (XI * d).requires_grad_()
             (slope,) = torch.autograd.grad(kl(p, silently(network, x + r)[:, shown.columns]), r)

@@ -42,6 +42,7 @@ from tests.training.scene import SHELF, scheduled, task_data, weights_of
 
 AUGMENTED = "der-plus-plus;learner.augment=['shift', 'flip']"
 X_DER = "x-der;learner.augment=['shift', 'flip'];model.heads=all"
+TNAR = "tnar;signal.latent=4;signal.widths=[5];signal.warm_up=2"
 ONLINE = "ewc;learner.form=online;learner.interval=3"
 
 
@@ -283,7 +284,9 @@ def test_a_step_of_many_epochs_is_always_the_same_operations_in_the_same_places(
     assert all(each.compared > 10 for each in made)
 
 
-@pytest.mark.parametrize("signal", ["fixmatch", "mutexmatch", "mutexmatch;signal.k=2", "icl", "vat;signal.entropy=1.0"])
+@pytest.mark.parametrize(
+    "signal", ["fixmatch", "mutexmatch", "mutexmatch;signal.k=2", "icl", "vat;signal.entropy=1.0", TNAR]
+)
 def test_signals_of_several_passes_are_always_the_same_operations_in_the_same_places(
     signal: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -83,4 +83,5 @@ ENTRY = signal_entry(
     _build,
     lambda table: "VAT" + (", entropy" if table.entropy else ""),
     "three unlabelled passes, one of which trains; one more for each further iteration",
+    "changes-images",
 )

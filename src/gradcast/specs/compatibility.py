@@ -14,7 +14,7 @@ from gradcast.learners.hat import HatSpec
 from gradcast.signals.predicted import PredictedSpec
 from gradcast.signals.pseudo_labels import PseudoLabelsSpec
 from gradcast.signals.registry import SIGNALS
-from gradcast.specs.own_networks import all_heads, copied_teacher, own_network, teacher
+from gradcast.specs.own_networks import all_heads, copied_teacher, images_alone, own_network, teacher
 from gradcast.specs.spec import Setting
 from gradcast.specs.traits import learner_has, signal_with
 from gradcast.streams.named_augmentations import named_by
@@ -226,6 +226,9 @@ RULES = (
         "pseudo labels need a second network like the model, and `pnn`, `hat`, `independent` and `multimodal` have "
         "parts of it for each task",
         copied_teacher,
+    ),
+    Rule(
+        '`vat` and `tnar` change images, behind which `learner.private_input = "labelled"` shows others', images_alone
     ),
     Rule("the gates of `hat` protect by rewriting the gradient, so signals must be projected", _hat_projects),
     Rule('`learner.private_input = "labelled"` pairs images, so both batches are equally large', _pairs_images),
