@@ -57,4 +57,6 @@ def test_published_constants_are_for_colour_images() -> None:
 
 def test_the_shape_that_the_trained_layers_see() -> None:
     assert Scale().seen((3, 8, 8)) == (3, 8, 8)
-    assert Scale(frozen=torch.nn.Conv2d(3, 5, 3)).seen((3, 8, 8)) == (5, 6, 6)
+    assert Scale(frozen=torch.nn.Conv2d(3, 5, 3).double()).seen((3, 8, 8)) == (5, 6, 6)
+    assert Scale(frozen=torch.nn.Flatten()).seen((3, 8, 8)) == (192,)
+    assert Scale(frozen=torch.nn.Linear(4, 2), vector=True).seen((4,)) == (2,)

@@ -42,7 +42,7 @@ from tests.training.scene import SHELF, scheduled, task_data, weights_of
 
 AUGMENTED = "der-plus-plus;learner.augment=['shift', 'flip']"
 X_DER = "x-der;learner.augment=['shift', 'flip'];model.heads=all"
-TNAR = "tnar;signal.latent=4;signal.widths=[5];signal.warm_up=2"
+TNAR = "tnar;signal.latent=4;signal.widths=[5];signal.solver_steps=1;signal.warm_up=2"
 ONLINE = "ewc;learner.form=online;learner.interval=3"
 
 

@@ -149,7 +149,7 @@ def _weights(table: TnarSpec, shape: Sequence[int]) -> int:
 ENTRY = signal_entry(
     TnarSpec,
     _build,
-    "TNAR",
+    lambda table: "TNAR" + (", by length" if table.normalise == "length" else ""),
     "five unlabelled passes, two of which train, and a step of a VAE; two more passes for each further iteration",
     "changes-images",
     problem=_problem,

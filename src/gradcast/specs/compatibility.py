@@ -227,9 +227,6 @@ RULES = (
         "parts of it for each task",
         copied_teacher,
     ),
-    Rule(
-        '`vat` and `tnar` change images, behind which `learner.private_input = "labelled"` shows others', images_alone
-    ),
     Rule("the gates of `hat` protect by rewriting the gradient, so signals must be projected", _hat_projects),
     Rule('`learner.private_input = "labelled"` pairs images, so both batches are equally large', _pairs_images),
     Rule("Adam has one counter for all seeds, and `plateau` starts optimizers anew seed by seed", _adam),
@@ -251,6 +248,9 @@ RULES = (
     Rule("an image is augmented by the stream or by the learner, not by both", _augmented_once),
     Rule("`icl` mixes one half of the unlabelled images with the other, so their number is even", _halves),
     Rule("`cfa` ends a task with other weights than its steps led to, of which no average is made", _replaced_weights),
+    Rule(
+        '`vat` and `tnar` change images, behind which `learner.private_input = "labelled"` shows others', images_alone
+    ),
 )
 
 

@@ -53,7 +53,10 @@ class Scale:
 
     def seen(self, shape: Sequence[int]) -> tuple[int, ...]:
         """The shape of what the trained layers see of an image of this shape."""
-        return tuple(shape if self.frozen is None else seen_through(self.frozen, torch.zeros(1, *shape)).shape[1:])
+        if self.frozen is None:
+            return tuple(shape)
+        blank = next(self.frozen.parameters(), torch.empty(0)).new_zeros(1, *shape)
+        return tuple(seen_through(self.frozen, blank, axes=len(shape)).shape[1:])
 
     def undone(self, x: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
         """Values from 0 to 1 again, of images as the network sees them."""
