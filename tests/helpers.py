@@ -25,9 +25,15 @@ OPTIONS = (
 )  # of signals, which change what they do
 
 
+FURTHER = {  # settings that signals need, or that make them small
+    "true-labels": ["pool.name=held-out"],
+    "tnar": ["signal.latent=4", "signal.widths=[5]"],
+}
+
+
 def signal_and_pool(name: str) -> list[str]:
     """Settings for a signal, with further ones behind commas; the bound needs images whose labels are known."""
-    return [*f"signal.name={name}".split(","), *(["pool.name=held-out"] if name == "true-labels" else [])]
+    return [*f"signal.name={name}".split(","), *FURTHER.get(name, [])]
 
 
 def replicas(

@@ -82,6 +82,9 @@ def passes(name: str, count: int, ranks: Ranks | None) -> Found:
     used = torch.tensor([True, False])
     features = model.embed(images(2, count), used=used)
     found |= {"memories": past.rows(), "features": features.z, "pulled": features.pull(features.z).flat}
+    seen = images(2, count).requires_grad_()
+    answer = model.forward(seen, 0, statistics="separate")
+    found["at images"] = answer.at_images(answer.z)
     return found | {"evaluated": model.outputs_of(images(count)), **model.buffers}
 
 

@@ -7,6 +7,7 @@ from torch.nn.functional import kl_div
 from gradcast.gradients.cross_entropy import (
     cross_entropy,
     divergence,
+    entropy,
     mean_cross_entropy,
     soft_cross_entropy,
     squared_distance,
@@ -69,3 +70,16 @@ def test_soft_labels_of_one_class_are_that_class() -> None:
     torch.testing.assert_close(soft_cross_entropy(z, label).mean(-1), mean_cross_entropy(z, y))
     half = soft_cross_entropy(z, (label + label.roll(1, -1)) / 2)
     torch.testing.assert_close(2 * half, soft_cross_entropy(z, label) + soft_cross_entropy(z, label.roll(1, -1)))
+
+
+def test_the_gradient_of_the_entropy_is_autograds_and_absent_classes_have_none() -> None:
+    z = torch.randn(2, 5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    p = z.softmax(-1)
+    expected = -(p * p.log()).sum(-1).mean(-1)
+    loss, dz = entropy(z.detach())
+    torch.testing.assert_close(loss, expected.detach())
+    torch.testing.assert_close(dz, torch.autograd.grad(expected.sum(), z)[0])
+    wider = torch.nn.functional.pad(z.detach(), (0, 1), value=-30_000.0)
+    torch.testing.assert_close(entropy(wider)[0], loss)
+    torch.testing.assert_close(entropy(wider)[1][..., :3], dz)
+    assert not entropy(wider)[1][..., 3].any()

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from gradcast.gradients.optimizer import AdamW, cosine_rate
+from gradcast.gradients.optimizer import AdamW, SeparateAdam, cosine_rate
 from tests.replicas.passes.reference import numbers
 
 
@@ -20,6 +20,22 @@ def test_adamw_is_that_of_torch_for_every_replica() -> None:
         for pull in pulls:
             weight.grad = pull[replica]
             theirs.step()
+        torch.testing.assert_close(ours[replica], weight.detach(), rtol=1e-12, atol=1e-12)
+
+
+def test_replicas_of_adam_take_steps_of_their_own() -> None:
+    start, pulls = numbers(2, 3, 4), [numbers(2, 3, 4, seed=seed) for seed in range(1, 7)]
+    going = [torch.tensor(each) for each in ([True, False], [True, True], [False, True])] * 2
+    ours, optimizer = start.clone(), SeparateAdam()
+    for pull, which in zip(pulls, going, strict=True):
+        optimizer.step([ours], [torch.where(which.view(2, 1, 1), pull, torch.nan)], 0.1, which)
+    for replica in range(2):
+        weight = torch.nn.Parameter(start[replica].clone())
+        theirs = torch.optim.Adam([weight], lr=0.1)
+        for pull, which in zip(pulls, going, strict=True):
+            if which[replica]:
+                weight.grad = pull[replica]
+                theirs.step()
         torch.testing.assert_close(ours[replica], weight.detach(), rtol=1e-12, atol=1e-12)
 
 

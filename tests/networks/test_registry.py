@@ -12,6 +12,7 @@ from gradcast.networks import registry as models
 from gradcast.networks.efficientnet import PUBLISHED, PUBLISHED_IN_BLOCKS, EfficientNet
 from gradcast.networks.registry import ModelSpec, network
 from gradcast.randomness import seeded
+from gradcast.specs.text import load
 
 COLOUR: Shape = (3, 32, 32)
 COUNTS = {
@@ -19,6 +20,7 @@ COUNTS = {
     "slim-resnet18": 1_109_240,
     "efficientnet-b1": 6_641_284,
     "conv-large": 3_133_412,
+    "wide-resnet": 1_467_610 + 90 * 128 + 90,
     "alexnet-like": 2_897_984 + 128 * 100 + 100,
 }
 
@@ -59,6 +61,13 @@ def test_a_perturbation_moves_every_weight_by_about_its_share() -> None:
 def test_images_a_network_cannot_take_are_refused() -> None:
     with pytest.raises(GradcastError, match=r"model 'conv-large' cannot take images of 3 x 6 x 6 .*stream.size"):
         network(spec(name="conv-large"), (3, 6, 6), 5)
+
+
+@pytest.mark.parametrize("depth", [4, 12, 29])
+def test_depths_without_three_equal_stages_are_refused(depth: int) -> None:
+    with pytest.raises(GradcastError, match=rf"model.depth = {depth} is not 4 \+ 6 N, for three stages") as caught:
+        load("digits", ["model.name=wide-resnet", f"model.depth={depth}"])
+    assert "\n" not in str(caught.value)
 
 
 def published(module: nn.Module, outputs: int) -> dict[str, torch.Tensor]:
@@ -146,6 +155,7 @@ def test_logits_of_another_number_are_refused(tmp_path: Path, monkeypatch: pytes
 def test_what_initial_weights_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert models.unseen(spec(name="slim-resnet18", heads="masked", perturbation=0.1)) == {}
     assert models.unseen(spec(name="conv-large", dropout=0.1)) == {"dropout": 0.1}
+    assert models.unseen(spec(name="wide-resnet", momentum=0.2)) == {"momentum": 0.2}
     assert set(models.unseen(spec(name="efficientnet-b0"))) == {"name", "drop_connect", "dropout", "upsample"}
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "unseen_networks.py"
@@ -154,7 +164,9 @@ def test_what_initial_weights_do_not_show(tmp_path: Path, monkeypatch: pytest.Mo
     assert own == {"path": "unseen_networks:make", "arguments": {"depth": 2}, "network": models.file_digest(file)}
 
 
-@pytest.mark.parametrize("name", ["mlp", "slim-resnet18", "efficientnet-b0", "conv-large", "alexnet-like"])
+@pytest.mark.parametrize(
+    "name", ["mlp", "slim-resnet18", "efficientnet-b0", "conv-large", "wide-resnet", "alexnet-like"]
+)
 def test_a_file_of_features_leaves_every_seed_its_output_layer(name: str, tmp_path: Path) -> None:
     with seeded(0):
         whole = network(spec(name=name), COLOUR, 3).state_dict()

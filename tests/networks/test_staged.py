@@ -3,7 +3,7 @@ import torch
 from torch import Tensor, nn
 
 from gradcast.errors import GradcastError
-from gradcast.networks import ConvLarge, EfficientNet, SlimResNet18
+from gradcast.networks import ConvLarge, EfficientNet, SlimResNet18, WideResNet
 from gradcast.networks.staged import Staged, Trained, seen_through, split, weights_of
 
 
@@ -23,6 +23,7 @@ class Own(nn.Module):
 NETWORKS = {
     "resnet": lambda: SlimResNet18(3, 4),
     "conv-large": lambda: ConvLarge(4, dropout=0.3),
+    "wide-resnet": lambda: WideResNet(10, 1, 4),
     "efficientnet": lambda: EfficientNet("lite0", 4, upsample=32),
     "own": Own,
 }
@@ -40,7 +41,7 @@ def made(name: str) -> nn.Module:
 
 @pytest.mark.parametrize(
     ("name", "train"),
-    [("resnet", "head"), ("resnet", 1), ("resnet", 4), ("conv-large", "head"), ("conv-large", 2),
+    [("resnet", "head"), ("resnet", 1), ("resnet", 4), ("conv-large", "head"), ("conv-large", 2), ("wide-resnet", 2),
      ("efficientnet", "head"), ("efficientnet", 3), ("own", "head")],
 )  # fmt: skip
 def test_both_parts_after_each_other_are_the_network(name: str, train: Trained) -> None:

@@ -1,4 +1,5 @@
 import copy
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -7,6 +8,7 @@ from torch.nn.functional import cross_entropy
 
 from gradcast.errors import GradcastError
 from gradcast.networks.mlp import MLP
+from gradcast.networks.resnet import SlimResNet18
 from gradcast.randomness import seeded
 from gradcast.replicas.heads import Heads
 from gradcast.replicas.replicas import Replicas, Statistics
@@ -241,3 +243,43 @@ def test_every_replica_may_step_at_its_own_rate() -> None:
     model.step(gradient, torch.tensor([0.5, 0.0], dtype=torch.float64))
     torch.testing.assert_close(model.theta[0], start[0] - 0.5 * gradient[0])
     assert torch.equal(model.theta[1], start[1])
+
+
+class Recurrent(nn.Module):
+    """Weights outside of layers that can be folded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(6, 6))
+        self.last = nn.Linear(6, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Twice the same weight."""
+        return self.last(torch.tanh(torch.tanh(x @ self.weight) @ self.weight))  # type: ignore[no-any-return]
+
+
+IMAGE_NETWORKS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
+    "linear": (lambda: MLP([6, 5, 3]), (6,)),
+    "folded": (lambda: MLP([6, 5, 3], norm="batch"), (6,)),
+    "convolutions": (lambda: SlimResNet18(2, 3), (3, 8, 8)),
+    "vmapped": (Recurrent, (6,)),
+    "one by one": (lambda: Looking(nn.BatchNorm1d(6), nn.Linear(6, 3)), (6,)),
+}
+
+
+@pytest.mark.filterwarnings("ignore:the network Looking")
+@pytest.mark.parametrize("statistics", ["separate", "frozen"])
+@pytest.mark.parametrize("name", IMAGE_NETWORKS)
+def test_gradients_at_images_equal_each_module_alone(name: str, statistics: Statistics) -> None:
+    make, shape = IMAGE_NETWORKS[name]
+    with seeded(0, "images"):
+        model = Replicas([make(), make()], Heads.even(3), device=CPU, dtype=torch.float64)
+    drawn = torch.Generator().manual_seed(0)
+    x = torch.randn(2, 4, *shape, dtype=torch.float64, generator=drawn).requires_grad_()
+    made = model.forward(x, 0, statistics=statistics, used=torch.tensor([True, True]))
+    slope = torch.randn(made.z.shape, dtype=torch.float64, generator=drawn)
+    found = made.at_images(slope)
+    for replica in range(2):
+        own = x[replica].detach().requires_grad_()
+        z = own_module(model, replica).train(statistics != "frozen")(own)
+        torch.testing.assert_close(found[replica], torch.autograd.grad(z, own, slope[replica])[0])

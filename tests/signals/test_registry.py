@@ -114,6 +114,8 @@ def test_labels_tell_signals_apart() -> None:
             "soft,signal.outputs=seen,signal.scaled=true,model.heads=masked",
             "soft pseudo labels, scaled, all classes seen",
         ),
+        ("vat,signal.entropy=1.0", "VAT, entropy"),
+        ("tnar,signal.normalise=length", "TNAR, by length"),
         ("true-labels,signal.scaled=true,pool.name=held-out", "true labels, scaled"),
     ],
 )

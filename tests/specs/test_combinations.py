@@ -64,7 +64,7 @@ def setting(learner: str, signal: str, schedule: str, labels: int | str, heads: 
             "stream": tasks | {"tasks": 2, "batch": 4, "size": 12 if big else "own"},
             "model": SMALL if big else MLP | ({} if "own-network" in own.traits else {"heads": heads}),
             "learner": {"name": learner} | {key: value for key, value in memories.items() if key in fields},
-            "signal": {"name": signal},
+            "signal": {"name": signal} | ({"latent": 4, "widths": [5]} if signal == "tnar" else {}),
             "policy": {"p": 1.0, "batch": 4},
             "pool": {"name": pool} | ({"count": 8} if pool == "patches" else {}),
             "schedule": SCHEDULES[schedule],

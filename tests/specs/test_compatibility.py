@@ -12,6 +12,7 @@ from gradcast.specs.compatibility import RULES, contradiction
 from gradcast.specs.fit import check
 from gradcast.specs.spec import Setting
 from gradcast.specs.text import load, validated
+from tests.helpers import signal_and_pool
 from tests.specs.test_build import PLACE, SHELF
 
 PLATEAU = (
@@ -145,6 +146,9 @@ CASES = [
          (*SPLIT, *ALEXNET, "learner.name=er", "signal.name=dual-student")),
     Case(20, ("learner.name=cfa", "model.heads=masked", "evaluation.average=5"), "leave evaluation.average out",
          ("learner.name=cfa", "model.heads=masked")),
+    *(Case(22, (*SPLIT, *ALEXNET, "learner.name=acl", *signal_and_pool(name), *EQUAL), "ones behind them: set learn",
+           (*SPLIT, *ALEXNET, "learner.name=acl", *signal_and_pool(name), "learner.private_input=unlabelled"))
+      for name in ("vat", "tnar")),
 ]  # fmt: skip
 
 

@@ -27,3 +27,13 @@ def test_learners_with_networks_of_their_own_take_them_as_they_are(learner: str)
 def test_signals_that_need_one_network_are_refused(signal: str, message: str) -> None:
     with pytest.raises(GradcastError, match=message):
         load("digits", ["learner.name=independent", f"signal.name={signal}"])
+
+
+@pytest.mark.parametrize("signal", ["vat", "tnar"])
+def test_signals_that_change_images_see_no_labelled_ones_behind_them(signal: str) -> None:
+    acl = ["learner.name=acl", "model.name=alexnet-like", "stream.size=12", "policy.batch=10", f"signal.name={signal}"]
+    with pytest.raises(GradcastError, match=f"the signal '{signal}' changes unlabelled images") as caught:
+        load("digits", acl)
+    assert "\n" not in str(caught.value)
+    other = load("digits", [*acl, "learner.private_input=unlabelled"]).rows[1].setting
+    assert own_networks.images_alone(other) is None

@@ -13,6 +13,7 @@ from gradcast.specs.spec import Spec
 from gradcast.specs.text import load
 from gradcast.specs.vector_rules import like_the_stream
 from tests.data.hostile import refusal
+from tests.helpers import signal_and_pool
 from tests.runs.checkpoint.scene import Scene, tiny
 
 CENTRES = np.random.default_rng(0).normal(5, 2, (4, 6))
@@ -64,6 +65,12 @@ def test_x_der_takes_vectors_without_augmentations(tmp_path: Path) -> None:
 def test_signals_that_match_views_take_vectors_without_augmentations(tmp_path: Path, name: str) -> None:
     own = [f"signal.name={name}", "signal.weak=[]", "signal.strong=[]", "policy.batch=4"]
     assert run(tmp_path, *own, "stream.normalise=standard", pool=drawn(10, 3)[0]).rows[0].matrices.shape == (2, 3, 2)
+
+
+@pytest.mark.parametrize("name", ["vat", "tnar"])
+def test_adversarial_signals_take_vectors(tmp_path: Path, name: str) -> None:
+    own = [*signal_and_pool(name), "policy.batch=4", "stream.normalise=standard"]
+    assert run(tmp_path, *own, pool=drawn(10, 3)[0]).rows[0].matrices.shape == (2, 3, 2)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -61,3 +61,10 @@ def test_published_constants_are_for_colour_images() -> None:
     ).flatten().tolist() == (pytest.approx([(255 - 125.3) / 63.0, (255 - 123.0) / 62.1, (255 - 113.9) / 66.7]))
     with pytest.raises(GradcastError, match="'cifar' is for colour images"):
         scale_for("cifar", 1)
+
+
+def test_the_shape_that_the_trained_layers_see() -> None:
+    assert Scale().seen((3, 8, 8)) == (3, 8, 8)
+    assert Scale(frozen=torch.nn.Conv2d(3, 5, 3).double()).seen((3, 8, 8)) == (5, 6, 6)
+    assert Scale(frozen=torch.nn.Flatten()).seen((3, 8, 8)) == (192,)
+    assert Scale(frozen=torch.nn.Linear(4, 2), vector=True).seen((4,)) == (2,)

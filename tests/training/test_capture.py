@@ -44,6 +44,7 @@ pytestmark = pytest.mark.usefixtures("known_passes")
 MATCHING = ("fixmatch", "mutexmatch", "mutexmatch;signal.k=2", "icl")
 AUGMENTED = "der-plus-plus;learner.augment=['shift', 'flip']"
 X_DER = "x-der;learner.augment=['shift', 'flip'];model.heads=all"
+TNAR = "tnar;signal.latent=4;signal.widths=[5];signal.solver_steps=1;signal.warm_up=2"
 ONLINE = "ewc;learner.form=online;learner.interval=3"
 
 
@@ -164,6 +165,7 @@ def test_every_signal_trains_in_graphs_as_in_steps(name: str, learner: str, guar
             lr=0.1,
             data=task_data((0, 1)),
             scale=Scale(),
+            shape=(3, 16, 16),
             model=model,
             network=lambda: SlimResNet18(2, 6),
             another=networks,
@@ -284,7 +286,10 @@ def test_a_step_of_many_epochs_is_always_the_same_operations_in_the_same_places(
     assert all(each.compared > 10 for each in made)
 
 
-@pytest.mark.parametrize("signal", [*MATCHING, "dual-student", "co-training", "ada-net;signal.head=[8]"])
+@pytest.mark.parametrize(
+    "signal",
+    [*MATCHING, "dual-student", "co-training", "ada-net;signal.head=[8]", "vat;signal.entropy=1.0", TNAR],
+)
 def test_signals_of_several_passes_are_always_the_same_operations_in_the_same_places(
     signal: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

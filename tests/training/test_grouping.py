@@ -114,6 +114,12 @@ def test_every_signal_of_a_row_has_its_images() -> None:
     assert replica_bytes(*two, PLACE) - replica_bytes(*one, PLACE) >= need
 
 
+def test_weights_that_a_signal_trains_are_counted_with_their_moments() -> None:
+    small, large = (replica_bytes(*scene("signal.name=tnar", f"signal.latent={n}"), PLACE) for n in (4, 504))
+    further = 500 * (3 * 512 + 2)  # of the encoder, twice as many outputs, and of the decoder
+    assert large - small == 4 * 8 * further
+
+
 def test_rows_of_patches_are_counted_where_they_are_made() -> None:
     network = nn.Sequential(
         nn.Conv2d(3, 4, 3), nn.Conv2d(4, 5, 2, stride=2), nn.Conv2d(5, 6, 3, padding=1), nn.Conv2d(6, 2, 1)

@@ -51,3 +51,11 @@ def squared_distance(
     away = p - label
     loss = away.square().sum(-1).mean(-1)
     return loss, 2 * p * (away - (p * away).sum(-1, keepdim=True)) / z.shape[-2]
+
+
+def entropy(z: Float[Tensor, "*r b c"]) -> tuple[Float[Tensor, "*r"], Float[Tensor, "*r b c"]]:
+    """``-sum p log p`` of the probabilities p, mean over images, and its gradient."""
+    logs = z.log_softmax(-1)
+    p = logs.exp()
+    own = -(p * logs).sum(-1)
+    return own.mean(-1), -p * (logs + own.unsqueeze(-1)) / z.shape[-2]

@@ -61,6 +61,7 @@ class Course:
             lr=rate,
             data=None,
             scale=self.scale,
+            shape=self.shape,
             model=model,
             network=self.network,
             another=lambda purpose: build.replicas(self.network, self.heads, seeds, self.place, purpose),

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import torch
-from pydantic import Field
+from pydantic import Field, field_validator
 from torch import nn
 
 from gradcast.data.images import ImageShape, Shape, image_shape
 from gradcast.errors import GradcastError, message_of
-from gradcast.networks import MLP, AlexNetLike, ConvLarge, EfficientNet, SlimResNet18
+from gradcast.networks import MLP, AlexNetLike, ConvLarge, EfficientNet, SlimResNet18, WideResNet
 from gradcast.networks import python_network as own
 from gradcast.networks.alexnet import CHANNELS
 from gradcast.networks.efficientnet import from_published_names
@@ -24,7 +24,7 @@ from gradcast.networks.weights import State, load_weights
 from gradcast.replicas.heads import HeadsKind
 from gradcast.specs.entry import Registry, entry
 from gradcast.specs.imported import source_file
-from gradcast.specs.table import Natural, Place, Positive, Probability, Table, Weight
+from gradcast.specs.table import Natural, Place, Positive, Probability, Share, Table, Weight
 
 HeadsChoice = Literal["auto"] | HeadsKind  # auto: shared where all tasks have the same classes, masked otherwise
 EfficientNetName = Literal["efficientnet-b0", "efficientnet-b1", "efficientnet-lite0", "efficientnet-lite1"]
@@ -93,6 +93,25 @@ class ConvLargeSpec(ModelTable):
     unseen: ClassVar[tuple[str, ...]] = ("dropout",)
 
 
+class WideResNetSpec(ModelTable):
+    """A wide residual network with leaky ReLU; as it stands WRN-28-2."""
+
+    name: Literal["wide-resnet"]
+    depth: Positive = 28
+    width: Positive = 2
+    momentum: Share = 0.1  # of a batch in BatchNorm's running statistics; the usual code has 0.001, for a million steps
+    unseen: ClassVar[tuple[str, ...]] = ("momentum",)
+
+    @field_validator("depth")
+    @classmethod
+    def _equal_stages(cls, depth: int) -> int:
+        if depth < 10 or depth % 6 != 4:
+            raise ValueError(
+                f"model.depth = {depth} is not 4 + 6 N, for three stages of N blocks: set 10, 16, 22, 28 ..."
+            )
+        return depth
+
+
 class OwnNetworkSpec(ModelTable):
     """Anybody's ``nn.Module``; see ``networks/own.py`` for how it is called."""
 
@@ -140,6 +159,11 @@ def _conv_large(spec: ConvLargeSpec, shape: Shape, outputs: int) -> nn.Module:
     return ConvLarge(outputs, channels=_of_images(spec, shape)[0], dropout=spec.dropout)
 
 
+def _wide_resnet(spec: WideResNetSpec, shape: Shape, outputs: int) -> nn.Module:
+    channels = _of_images(spec, shape)[0]
+    return WideResNet(spec.depth, spec.width, outputs, channels=channels, momentum=spec.momentum)
+
+
 def _python(spec: OwnNetworkSpec, shape: Shape, outputs: int) -> nn.Module:
     return own.network(spec.path, spec.arguments, shape, outputs)
 
@@ -153,6 +177,7 @@ NETWORKS = Registry(
         entry(EfficientNetSpec, _efficientnet, "EfficientNet", "4 to 8 million weights"),
         entry(AlexNetSpec, _alexnet, "AlexNet-like", "2.9 million weights"),
         entry(ConvLargeSpec, _conv_large, "Conv-Large", "3.1 million weights"),
+        entry(WideResNetSpec, _wide_resnet, "WRN", "1.5 million weights at depth 28 and width 2"),
         entry(OwnNetworkSpec, _python, "own network", "its own"),
     ],
 )

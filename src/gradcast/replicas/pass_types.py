@@ -33,11 +33,14 @@ class Pass:
     """Logits (or what else was asked for) and all that the network gave, without a graph, and the way back.
 
     ``pull`` leads from a gradient at ``z``, and one at ``whole`` where there is any, to the weights' gradient.
+    Where the images themselves ask for a gradient (``x.requires_grad``), the way back leads to them and not to the
+    weights: ``at_images`` takes a gradient at ``z`` to theirs.
     """
 
     z: Float[Tensor, "r b c"]
     whole: Float[Tensor, "r b columns"]
     pull: Callable[..., Gradient]
+    at_images: Callable[[Tensor], Tensor]
 
 
 def updating_replicas(statistics: Statistics, used: Tensor | None, theta: Tensor) -> Bool[Tensor, " r"] | None:

@@ -157,7 +157,11 @@ class Replicas:
             found = backward(ends, slopes)
             return Gradient(found.rows().squeeze(1), None if found.factors is None else (found.factors,))
 
-        return Pass(z.detach().squeeze(1), y.detach().squeeze(1), pull)
+        def at_images(dz: Tensor) -> Tensor:
+            way, found = self._way(x, featured=featured), torch.autograd.grad(z, x, dz.unsqueeze(1))[0]
+            return way.summed(found, x.shape[1]) if isinstance(way, Divided) else found
+
+        return Pass(z.detach().squeeze(1), y.detach().squeeze(1), pull, at_images)
 
     def step(
         self,
@@ -238,7 +242,7 @@ class Replicas:
         theta = self.theta if theta is None else theta
         if self.linear and not featured:
             return self._linear_pass(images, x.shape[:3], theta, first)
-        theta = theta.detach().unsqueeze(1).expand(-1, x.shape[1], -1).requires_grad_()
+        theta = theta.detach().unsqueeze(1).expand(-1, x.shape[1], -1).requires_grad_(not x.requires_grad)
         noise = self.chance.unlabelled if unlabelled else self.chance.labelled
         module, weights = self.module, self.parameters(theta)
         if featured:

@@ -12,7 +12,7 @@ from gradcast.core import Batch, Labelled, Metrics, Signal, Unlabelled
 from gradcast.gradients.cross_entropy import soft_cross_entropy
 from gradcast.gradients.gradient import Gradient
 from gradcast.replicas.replicas import Pass, Replicas, Statistics
-from gradcast.signals.adversarial import fgsm
+from gradcast.signals.fgsm import fgsm
 from gradcast.signals.peer import Peer
 from gradcast.signals.signal_entry import signal_entry
 from gradcast.signals.signal_table import SignalTable

@@ -19,7 +19,9 @@ from gradcast.signals import (
     pseudo_labels,
     python_signal,
     rotation,
+    tnar,
     true_labels,
+    vat,
     vicreg,
 )
 from gradcast.signals.signal_entry import signal_entry
@@ -49,6 +51,8 @@ SIGNALS = Registry(
         dual_student.ENTRY,
         co_training.ENTRY,
         ada_net.ENTRY,
+        vat.ENTRY,
+        tnar.ENTRY,
         noise.ENTRY,
         forward_only.ENTRY,
         contrastive.ENTRY,

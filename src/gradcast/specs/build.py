@@ -186,6 +186,7 @@ def _context(
         lr=setting.learner.lr,
         data=data,
         scale=data.stream.scale,
+        shape=data.stream.scale.seen(data.stream.shape),
         model=model,
         network=make,
         another=another,

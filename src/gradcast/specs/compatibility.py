@@ -14,7 +14,7 @@ from gradcast.learners.hat import HatSpec
 from gradcast.signals.predicted import PredictedSpec
 from gradcast.signals.pseudo_labels import PseudoLabelsSpec
 from gradcast.signals.registry import SIGNALS
-from gradcast.specs.own_networks import all_heads, copied_teacher, own_network, second_network, teacher
+from gradcast.specs.own_networks import all_heads, copied_teacher, images_alone, own_network, second_network, teacher
 from gradcast.specs.spec import Setting
 from gradcast.specs.traits import learner_has, signal_with
 from gradcast.streams.named_augmentations import named_by
@@ -258,6 +258,9 @@ RULES = (
         "`dual-student` and `co-training` train a second network like the model, and learners with networks of their "
         "own have parts of it for each task",
         second_network,
+    ),
+    Rule(
+        '`vat` and `tnar` change images, behind which `learner.private_input = "labelled"` shows others', images_alone
     ),
 )
 

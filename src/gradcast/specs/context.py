@@ -33,6 +33,7 @@ class Context:
     lr: LearningRate  # the learner's
     data: TaskData | None  # None before the stream
     scale: Scale  # what the network sees of a labelled image
+    shape: tuple[int, ...]  # of what the network sees of an image
     model: Replicas
     network: Callable[[], nn.Module]  # a new network like the model's, out of torch's random numbers
     another: Callable[[str], Replicas]  # new networks like the model, named by what they are for

@@ -23,6 +23,7 @@ from gradcast.learners.xder import XDerSpec
 from gradcast.networks.featured import Featured
 from gradcast.signals.mutexmatch import MutexMatchSpec
 from gradcast.signals.registry import SIGNALS
+from gradcast.signals.signal_entry import SignalEntry
 from gradcast.signals.signal_table import SignalTable
 from gradcast.specs import build
 from gradcast.specs.compatibility import contradiction
@@ -64,6 +65,7 @@ def check(setting: Setting, stream: Stream, seeds: Sequence[int] = (0,)) -> None
             )
         named(all_named_by(signal), stream.shape)  # augmentations of one's own are tried
         _check_compared(signal, setting, stream)
+        _check_shape(signal, setting, stream)
         if "features" in traits:
             _check_features(setting, stream, made)
 
@@ -190,6 +192,14 @@ def _check_compared(signal: SignalTable, setting: Setting, stream: Stream) -> No
             f"signal.k = {signal.k} is more than the {width} classes that a loss sees; set it to {width} or less, or "
             "to 'all'"
         )
+
+
+def _check_shape(signal: SignalTable, setting: Setting, stream: Stream) -> None:
+    """Some signals need images of a certain size."""
+    entry = SIGNALS[signal.name]
+    problem = entry.problem(signal, build.seen_shape(setting, stream)) if isinstance(entry, SignalEntry) else None
+    if problem is not None:
+        raise GradcastError(problem)
 
 
 def _check_interval(setting: Setting, stream: Stream) -> None:

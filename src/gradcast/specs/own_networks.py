@@ -70,3 +70,14 @@ def copied_teacher(setting: Setting) -> str | None:
         f"pseudo labels come from a second network like the model, and that of {setting.learner.name!r} has parts for "
         "each task: choose another signal or learner"
     )
+
+
+def images_alone(setting: Setting) -> str | None:
+    """A signal changes the images, and the network sees labelled ones behind them."""
+    signal = signal_with(setting, "changes-images")
+    if signal is None or not isinstance(setting.learner, AclSpec) or setting.learner.private_input != "labelled":
+        return None
+    return (
+        f"the signal {signal.name!r} changes unlabelled images, and learner.private_input = 'labelled' shows labelled "
+        "ones behind them: set learner.private_input=unlabelled"
+    )

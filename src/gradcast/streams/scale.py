@@ -55,6 +55,13 @@ class Scale:
         """A difference between values from 0 to 1, as the network sees it: something that multiplies ``like``."""
         return size / _planes(self.std, self.vector, like.dtype, like.device) if self.mean else size
 
+    def seen(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """The shape of what the trained layers see of an image of this shape."""
+        if self.frozen is None:
+            return tuple(shape)
+        blank = next(self.frozen.parameters(), torch.empty(0)).new_zeros(1, *shape)
+        return tuple(seen_through(self.frozen, blank, axes=len(shape)).shape[1:])
+
     def undone(self, x: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
         """Values from 0 to 1 again, of images as the network sees them."""
         if not self.mean:

@@ -11,6 +11,8 @@ from gradcast.errors import GradcastError, message_of
 from gradcast.learners.learner_entry import LearnerEntry
 from gradcast.learners.registry import LEARNERS
 from gradcast.signals.registry import SIGNALS
+from gradcast.signals.signal_entry import SignalEntry
+from gradcast.signals.signal_table import SignalTable
 from gradcast.specs import build
 from gradcast.specs.spec import Setting
 from gradcast.streams.stream import Stream
@@ -48,7 +50,14 @@ def replica_bytes(setting: Setting, stream: Stream, place: Place) -> int:
     if any("pairs" in SIGNALS[signal.name].traits for signal in setting.signals):
         activations += 5 * unlabelled**2 * wide  # similarities of all views
     rows = (constraints + 2) * weights * (2 * wide + 8)  # memory gradients, together and in float64 for the projection
-    return 2 * kept * math.prod(seen) * wide + activations + rows + copies * weights * wide
+    beside = 8 * sum(own.weights(table, seen) for table, own in _entries(setting))  # with gradients and moments
+    return 2 * kept * math.prod(seen) * wide + activations + rows + (copies * weights + beside) * wide
+
+
+def _entries(setting: Setting) -> list[tuple[SignalTable, SignalEntry]]:
+    """The tables of the row's signals, and what is known of each."""
+    found = [(table, SIGNALS[table.name]) for table in setting.signals]
+    return [(table, own) for table, own in found if isinstance(own, SignalEntry)]
 
 
 def recalled_images(setting: Setting, past: int) -> tuple[int, int]:

@@ -35,6 +35,15 @@ def test_a_replica_draws_the_same_whoever_is_beside_it() -> None:
     assert not torch.equal(together[:3], together[3:])
 
 
+def test_normal_numbers_are_each_replicas_own() -> None:
+    together, alone = noise(3, 7), noise(7)
+    found = together.normal((40, 50), torch.ones(1, dtype=torch.float64))
+    assert together.drawn
+    assert torch.equal(found[1], alone.normal((40, 50), torch.ones(1, dtype=torch.float64))[0])
+    assert abs(float(found[0].mean())) < 0.1  # four standard deviations are 0.09
+    assert abs(float(found[0].std()) - 1) < 0.07
+
+
 def test_unknown_draws_come_from_the_replica_and_leave_no_trace() -> None:
     def drawn(source: Noise, replica: int) -> Tensor:
         with source.alone(replica):

@@ -28,7 +28,7 @@ TWO = Ranks(0, 2, 0, ROOT)
 )
 def test_two_processes_give_what_one_gives(network: str, count: int) -> None:
     found = pairs(network, count)
-    assert {"outputs", "gradient", "memories", "features", "pulled", "evaluated"} <= found.keys()
+    assert {"outputs", "gradient", "memories", "features", "pulled", "at images", "evaluated"} <= found.keys()
     assert network in ("attention", "mixing") or any("running_var" in name for name in found)
     for name, (one, two) in found.items():
         largest = max(1.0, float(one.double().abs().amax()))

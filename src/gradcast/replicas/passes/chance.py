@@ -45,6 +45,14 @@ class Noise:
             row.uniform_(generator=generator)
         return drawn
 
+    def normal(self, shape: Sequence[int], like: Tensor) -> Float[Tensor, "r *shape"]:
+        """Standard normal numbers of this shape for each replica."""
+        self.drawn = True
+        drawn = torch.empty(len(self.generators), *shape, dtype=like.dtype, device=like.device)
+        for row, generator in zip(drawn, self.generators, strict=True):
+            row.normal_(generator=generator)
+        return drawn
+
     @contextmanager
     def alone(self, replica: int) -> Iterator[None]:
         """Torch's own generator takes this replica's numbers: for code that draws in ways unknown to us."""

@@ -43,7 +43,7 @@ class Divided:
             return part.gathered(folded.outputs(module, weights, buffers, own, noise, part))
         return part.gathered(self.way(module, dict(weights), dict(buffers), own, noise))
 
-    def summed(self, gradient: Float[Tensor, "r k p"], images: int) -> Float[Tensor, "r k p"]:
+    def summed(self, gradient: Float[Tensor, "r *any"], images: int) -> Float[Tensor, "r *any"]:
         """The gradient of passes of so many images, from that of every rank's share."""
         return self.ranks.summed(gradient) if self.divides(images) else gradient
 

@@ -39,12 +39,14 @@ class Linear(Function):
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
-        """One weight gradient a pass."""
+        """One weight gradient a pass, where weights ask for any."""
         x, weight = ctx.saved_tensors
         (replicas, passes), rows = weight.shape[:2], dy.reshape(weight.shape[0] * weight.shape[1], -1, dy.shape[-1])
         dx = None
         if ctx.needs_input_grad[0]:
             dx = (dy.reshape(replicas, -1, dy.shape[-1]) @ weight[:, 0].to(dy.dtype)).view(x.shape)
+        if not ctx.needs_input_grad[1]:
+            return dx, None, None
         dw = summed_products(rows, x.reshape(replicas * passes, -1, x.shape[-1]), pieces(rows))
         db = rows.sum(1).view(replicas, passes, -1).to(weight.dtype) if ctx.with_bias else None
         return dx, dw.view(weight.shape).to(weight.dtype), db
@@ -86,11 +88,13 @@ class Convolution(Function):
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
-        """One weight gradient a pass."""
+        """One weight gradient a pass, where weights ask for any."""
         x, weight = ctx.saved_tensors
         dy = dy.contiguous(memory_format=torch.channels_last) if x.is_cuda else dy
         own, shape = weight[:, 0].to(x.dtype), weight.shape
         dx = _input_gradient(x, dy, own, ctx.options) if ctx.needs_input_grad[0] else None
+        if not ctx.needs_input_grad[1]:
+            return dx, None, None, None
         dw = _weight_gradients(x, dy, own, ctx.options, groups=shape[0] * shape[1])
         db = dy.unflatten(0, (*shape[:2], -1)).sum((2, 4, 5)).to(weight.dtype) if ctx.with_bias else None
         return dx, dw.view(shape).to(weight.dtype), db, None
