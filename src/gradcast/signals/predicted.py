@@ -34,7 +34,7 @@ class PredictedSpec(SignalTable):
     alpha: Weight = ALPHA
     loss_scale: Weight = LOSS_SCALE
     objective: Objective | Meta = "fitness"  # meta: the labelled loss after a step of the model along h's predictions
-    tau: Tau = "batch"
+    tau: Tau = "batch"  # previous: that of the labelled batch before, for unlabelled images
     optimizer: OptimizerName = "sgd"
     lr: Rate | Literal["learner"] = "learner"  # step size of h; the published code takes the learner's
     activation: Activation = "relu"
@@ -48,6 +48,15 @@ class PredictedSpec(SignalTable):
     def _of_sgd(self) -> "PredictedSpec":
         if self.optimizer == "adam" and (self.momentum or self.decay):
             raise ValueError("signal.momentum and signal.decay are for signal.optimizer = 'sgd'; leave them out")
+        return self
+
+    @model_validator(mode="after")
+    def _sees_every_batch(self) -> "PredictedSpec":
+        if self.tau == "previous" and self.objective in get_args(Meta) and self.directions == "learned":
+            raise ValueError(
+                f"signal.tau = 'previous' needs every labelled batch, and signal.objective = {self.objective!r} sees "
+                "those beside unlabelled images alone: set signal.objective to 'fitness' or 'cosine'"
+            )
         return self
 
 
