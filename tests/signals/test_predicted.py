@@ -7,8 +7,9 @@ from torch.nn.functional import cross_entropy, relu
 from gradcast.core import Batch, Labelled, Unlabelled
 from gradcast.gradients.gradient_learner import GradientLearner
 from gradcast.gradients.length import Tau
+from gradcast.replicas.heads import Heads
 from gradcast.replicas.replicas import Statistics
-from gradcast.signals.predicted import Predicted, PredictedSpec
+from gradcast.signals.predicted import Predicted, PredictedSpec, gradient_learner, parameters_of_h
 from tests.helpers import batch, flat, replicas
 from tests.replicas.test_replicas import own_module
 from tests.signals import plain_loop
@@ -131,6 +132,24 @@ def test_the_two_lengths_train_to_other_weights() -> None:
         plain_loop.together(Predicted(h), model, IMAGES)
         found.append(model.theta)
     assert not torch.allclose(*found)
+
+
+@pytest.mark.parametrize(
+    ("hidden", "classes", "bias", "count"),
+    [
+        ([64, 16], 10, False, 1824),  # published for MNIST
+        ([128, 32], 5, False, 4896),  # published for iCIFAR-100
+        ([128, 32], 5, True, 5061),  # of ACL's released code, published as 1,427
+        ([64, 16], 5, False, 1424),
+        ([], 5, False, 25),
+        ([7], 3, True, 3 * 7 + 7 + 7 * 3 + 3),
+    ],
+)
+def test_parameters_of_h(hidden: list[int], classes: int, bias: bool, count: int) -> None:
+    table = PredictedSpec(name="predicted", hidden=hidden, bias=bias)
+    assert parameters_of_h(table, classes) == count
+    made = gradient_learner(table, Heads.even(classes), [0, 1])
+    assert sum(weight.numel() for weight in made.parameters()) == 2 * count
 
 
 @pytest.mark.parametrize("objective", ["meta", "meta-exact"])

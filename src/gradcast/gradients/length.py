@@ -24,9 +24,7 @@ class Length:
 
     def __init__(self, alpha: float, of: Tau = "batch") -> None:
         self.alpha, self.of = alpha, of
-        self.tau: Tensor | None = (
-            None  # [*replicas, 1 or batch]; "previous" needs it in the next step: it stays in place
-        )
+        self.tau: Tensor | None = None  # [*replicas, 1 or batch]; "previous" keeps it in place for the next step
         self.before: Tensor | None = None  # of the labelled batch before, where it is asked for
 
     def observe(self, dz: Float[Tensor, "*r b c"]) -> Float[Tensor, "*r"]:

@@ -1,6 +1,7 @@
 """The signal *predicted*: h's guess of the logit gradient, back-propagated through the unlabelled images."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import ClassVar, Literal, get_args
 
 from jaxtyping import Bool, Float
@@ -58,6 +59,12 @@ class PredictedSpec(SignalTable):
                 "those beside unlabelled images alone: set signal.objective to 'fitness' or 'cosine'"
             )
         return self
+
+
+def parameters_of_h(table: PredictedSpec, classes: int) -> int:
+    """Weights of one h that sees so many logits: a product for each layer, and with biases its outputs once more."""
+    layers = list(pairwise((classes, *table.hidden, classes)))
+    return sum(inputs * outputs + table.bias * outputs for inputs, outputs in layers)
 
 
 class Predicted(LogitSignal):
