@@ -22,6 +22,7 @@ EITHER_DEVICE = ("cpu", pytest.param("cuda", marks=needs_gpu))
 OPTIONS = (
     "contrastive,signal.labelled=true",
     "meta-gradient,signal.mix_up=1.0",
+    "predicted,signal.tau=previous",
 )  # of signals, which change what they do
 
 

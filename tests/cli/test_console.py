@@ -8,7 +8,7 @@ import pytest
 import torch
 from rich.console import Console
 
-from gradcast.cli.console import ProgressDisplay, print_results, print_warning, show_warning
+from gradcast.cli.console import ProgressDisplay, RowProgress, print_results, print_warning, show_warning
 from gradcast.training.loop import Extent, Position
 from tests.trained_runs import few_labels, finished
 
@@ -28,6 +28,7 @@ def test_table_fits_eighty_columns_without_wrapping_a_number() -> None:
         assert f"{100 * result.over_seeds('acc').mean:.2f} ±" in line
     assert any("no measurable effect" in line or "identical" in line or "points" in line for line in lines)
     assert lines[-1].startswith("Results: runs/x")
+    assert "The gradient learner h has 1,824 parameters." in lines
 
 
 def test_a_quick_look_is_headed_so() -> None:
@@ -96,6 +97,62 @@ def test_a_log_has_a_line_a_minute() -> None:
         for done in range(12):
             moved(done << 20, None)
         assert text.getvalue().splitlines()[2].startswith("cifar-100: 5, MB")
+
+
+def advance(row: RowProgress, steps: int) -> None:
+    for step in range(steps):
+        row.stepped(step, 0, {})
+
+
+def of_all_rows(display: ProgressDisplay) -> tuple[float, float | None]:
+    (bar,) = (task for task in display.progress.tasks if task.description == "all rows")
+    return bar.completed, bar.total
+
+
+def test_a_bar_counts_all_rows_and_tells_the_time_left_of_all() -> None:
+    out, text = console(100)
+    clock = iter(range(100_000))
+    with ProgressDisplay(out) as display:
+        display.progress.get_time = lambda: 0.01 * next(clock)
+        display.plan(["GEM", "DCL", "EWC"])
+        advance(display.row("GEM", Extent((10,))), 10)
+        assert of_all_rows(display) == (1.0, 3)
+        advance(display.row("head start", Extent((10,))), 10)  # no row of the run
+        advance(display.row("DCL", Extent((10,))), 5)
+        assert of_all_rows(display) == (1.5, 3)
+        display.progress.refresh()
+        lines = [line for line in text.getvalue().splitlines() if "all rows" in line and "1/3" in line]
+        assert re.search(r"left \d+:\d\d:\d\d", lines[-1])
+        display.skipped("EWC")
+        assert of_all_rows(display) == (1.5, 2)
+
+
+def test_steps_of_another_process_say_nothing_about_the_time_left_of_all() -> None:
+    out, _ = console(100)
+    with ProgressDisplay(out) as display:
+        display.plan(["GEM", "DCL"])
+        row = display.row("GEM", Extent((10,)), start=Position(0, 6, 6))
+        row.begin(0, Position(0, 6, 6))
+        assert of_all_rows(display) == (0.0, 2)
+        row.stepped(6, 0, {})
+        assert of_all_rows(display) == (0.25, 2)
+
+
+def test_a_single_row_needs_no_bar_of_all() -> None:
+    out, text = console(100)
+    with ProgressDisplay(out) as display:
+        display.plan(["GEM"])
+        advance(display.row("GEM", Extent((10,))), 10)
+    assert "all rows" not in text.getvalue()
+
+
+def test_a_line_of_a_log_tells_of_all_rows() -> None:
+    text, clock = io.StringIO(), iter(range(0, 10_000, 5))
+    with ProgressDisplay(Console(file=text, width=40), now=lambda: float(next(clock))) as display:
+        display.plan(["GEM", "DCL"])
+        advance(display.row("GEM", Extent((12,))), 12)
+        advance(display.row("DCL", Extent((24,))), 12)
+    assert re.search(r"^DCL: 12 of 24.*, all rows: 1 of 2 done(, \d+:\d\d:\d\d left)?$", text.getvalue(), re.MULTILINE)
 
 
 def test_a_terminal_has_bars_alone() -> None:

@@ -95,6 +95,26 @@ def test_correlations_of_a_scatter_plot_are_printed(tmp_path: Path, monkeypatch:
     assert f"cosine and ACC, predicted gradients: r = {found['r']:.2f}, n = {found['n']}\n" in shown
 
 
+def test_a_table_without_its_data_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
+    found = called("reproduce", "E1", "--data", "nowhere", cwd=tmp_path)
+    assert found.returncode == 2
+    assert found.stdout == ""
+    assert found.stderr.startswith("error: E1 needs mnist and tiny-imagenet, which are not in nowhere: run 'gradcast")
+    assert len(found.stderr.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_deviations_and_sizes_stand_beside_the_published_ones(tmp_path: Path) -> None:
+    shown = called("reproduce", "E4", "--show", cwd=tmp_path).stdout
+    assert "3.28" in shown
+    assert "seeds not stored" in shown
+    assert "The gradient learner h has 5,061 parameters (published: 1,427)\n" in shown
+    costs = called("reproduce", "E11", "--show", cwd=tmp_path).stdout
+    assert "MB an image" in costs
+    assert "The gradient learner h has 4,896 parameters\n" in costs
+    assert "Pool: 100,000 images of tiny-imagenet\n" in costs
+
+
 @pytest.mark.data
 def test_a_quick_look_at_a_table(tmp_path: Path, data: Path) -> None:
     wanted = ["reproduce", "E1", "--quick", "--rows", "gem-predicted"]

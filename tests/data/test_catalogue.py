@@ -60,3 +60,13 @@ def test_tiny_imagenet_serves_as_both(tmp_path: Path) -> None:
     assert dataset.files is not None
     assert dataset.pool is not None
     assert len(dataset.files(base).train) == len(dataset.pool(base)) == 12
+
+
+@pytest.mark.parametrize("name", sorted(CATALOGUE))
+def test_the_size_of_every_pool_is_known_and_agrees_with_its_title(name: str) -> None:
+    dataset = CATALOGUE[name]
+    assert dataset.pool_size is not None
+    if dataset.expected is None:
+        assert f"{dataset.pool_size:,}" in dataset.title
+    else:
+        assert dataset.pool_size == dataset.expected[0]

@@ -306,7 +306,13 @@ def test_wrong_shapes_are_one_sentence() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"momentum": 0.9, "decay": 0.01}, {"optimizer": "adam", "lr": 0.01}, {"replicas": (2,), "momentum": 0.9}],
+    [
+        {},
+        {"momentum": 0.9, "decay": 0.01},
+        {"optimizer": "adam", "lr": 0.01},
+        {"replicas": (2,), "momentum": 0.9},
+        {"tau": "previous"},
+    ],
 )
 def test_a_saved_learner_goes_on_to_the_same_bits(options: dict[str, object], tmp_path: Path) -> None:
     samples = [labelled(seed) for seed in range(6)]

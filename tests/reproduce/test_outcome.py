@@ -85,9 +85,9 @@ def test_a_row_of_a_table_must_beat_its_controls(monkeypatch: pytest.MonkeyPatch
     assert told[1]["frozen"].paired.kind == "control"  # type: ignore[union-attr]
 
 
-def test_tables_of_many_epochs_have_the_deviation_over_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_of_many_epochs_have_the_population_deviation_over_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
     line = found(monkeypatch, ACC, scheduled=True)["gem"]
-    assert line.ours["deviation"].mean == pytest.approx(1.0)  # of 70, 72 and 71
+    assert line.ours["deviation"].mean == pytest.approx((2 / 3) ** 0.5)  # of 70, 72 and 71, divided by three
     assert "fwt" not in line.ours
     assert "deviation" not in found(monkeypatch, ACC)["gem"].ours
     assert "deviation" not in found(monkeypatch, {"gem": [0.7]}, scheduled=True)["gem"].ours

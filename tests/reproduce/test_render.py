@@ -2,6 +2,7 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from gradcast.errors import GradcastError
@@ -33,6 +34,9 @@ def test_rows_without_their_seeds_keep_their_means_and_have_no_verdict() -> None
     own = lines["acl-predicted"]
     assert own.trained is None
     assert own.ours["acc"].mean == pytest.approx(67.81)
+    assert "deviation" not in own.ours
+    assert "| 1.05 | seeds not stored |" in read_saved(RESULTS / "E4.json").markdown()
+    assert lines["a-gem"].ours["deviation"].mean == pytest.approx(np.std([37.29, 29.82, 32.72, 30.34, 27.66]))
     assert own.paired is not None
     assert own.paired.verdict == "open: 5 seeds, a verdict needs 10 (mean -0.044 points, t interval -1.8 to +1.7)"
 

@@ -1,9 +1,12 @@
+import io
 import json
 import shutil
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from gradcast.cli.console import ProgressDisplay
 from gradcast.errors import GradcastError
 from gradcast.reproduce import reproduce
 from gradcast.reproduce.experiment import Experiment
@@ -135,6 +138,17 @@ def test_a_row_without_its_pool_does_not_stop_the_others(tmp_path: Path, monkeyp
     failed = train(wanted, data=tmp_path, device="cpu", display=None)
     assert failed["predicted"].startswith("failed: cub is not in")
     assert failed.keys() == {"predicted"}
+
+
+def test_all_rows_that_are_missing_are_planned_and_none_else(tmp_path: Path) -> None:
+    assert run(request("T1", out=tmp_path, rows=["gem"], seeds=1)) == {}
+    wanted = request("T1", out=tmp_path, rows=["predicted", "p-1"], seeds=1)
+    assert [len(wanted.missing(item, [0, 1])) for item in wanted.items()] == [1, 2, 2]
+    with ProgressDisplay(Console(file=io.StringIO())) as display:
+        assert train(wanted, data=None, device="cpu", display=display) == {}
+        assert display.run is not None
+        assert list(display.run.planned) == ["GEM + predicted", "p 1"]
+        assert (display.run.total, display.run.done) == (2, 2.0)
 
 
 def test_cost_is_measured_one_seed_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,8 +16,10 @@ from gradcast.reproduce.experiment import load
 from gradcast.reproduce.measured_tables import folder
 from gradcast.reproduce.reproduce import Request, outcome, request, train
 from gradcast.reproduce.show_table import save, table
-from gradcast.reproduce.trained import Trained, known
+from gradcast.reproduce.trained import Trained, _environment, known
 from gradcast.results.measures import Measures
+from gradcast.runs.directory import RunDirectory
+from tests.reproduce import scene
 from tests.reproduce.scene import experiment
 from tests.reproduce.test_error_rates import experiment as table_of_errors
 
@@ -238,3 +240,13 @@ def test_accuracies_without_the_task_are_in_tables_that_ask_for_them(
     assert [line.ours["acc_unknown"] for line in outcome(elsewhere, {})] == [line.ours["acc_unknown"] for line in lines]
     plain = replace(wanted, experiment=experiment(SPLIT.replace('task = "both"\n', "")))
     assert not any("unknown" in title for title in table(plain, lines).head)
+
+
+def test_memory_is_told_an_image_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The peak is that of all seeds at once, each with a batch of ten."""
+    place = RunDirectory(next((scene.trained() / "cells").glob("digits-*")))
+    facts = json.loads(place.read("row", "env.json"))
+    on_gpu = facts | {"time": facts["time"] | {"peak_gpu_memory_mb": 600, "seeds_at_once": 3}}
+    monkeypatch.setattr(RunDirectory, "read", lambda *_: json.dumps(on_gpu))
+    cost, _ = _environment(place)
+    assert (cost["megabytes"], cost["megabytes_an_image"]) == (600.0, 20.0)

@@ -153,3 +153,11 @@ def test_classes_of_own_folders_are_shown_before_training_and_stored(tmp_path: P
     )
     assert described["classes"] == ["cat", "dog"]
     assert described["images_per_class"] == {"train": [4, 8], "test": [1, 2]}
+
+
+def test_sizes_of_pools_and_of_h_are_told() -> None:
+    shared = PreparedRun(Place(CPU, torch.float32), Shelf(Path("data"), Cache(Path("cache")), untracked))
+    base, predicted, random = (row.setting for row in small("row.random.pool.ratio=0.5").rows)
+    assert shared.sizes(base) == {}
+    assert shared.sizes(predicted) == {"pool_images": [40], "h_parameters": 1824}
+    assert shared.sizes(random) == {"pool_images": [20]}

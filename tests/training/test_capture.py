@@ -288,9 +288,17 @@ def test_a_step_of_many_epochs_is_always_the_same_operations_in_the_same_places(
 
 @pytest.mark.parametrize(
     "signal",
-    [*MATCHING, "dual-student", "co-training", "ada-net;signal.head=[8]", "vat;signal.entropy=1.0", TNAR],
+    [
+        *MATCHING,
+        "dual-student",
+        "co-training",
+        "ada-net;signal.head=[8]",
+        "vat;signal.entropy=1.0",
+        TNAR,
+        "predicted;signal.tau=previous",
+    ],
 )
-def test_signals_of_several_passes_are_always_the_same_operations_in_the_same_places(
+def test_signals_with_a_state_or_several_passes_are_always_the_same_operations_in_the_same_places(
     signal: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[Traced] = []

@@ -23,11 +23,12 @@ from rich.progress import (
 from rich.table import Column, Table
 from torch import Tensor
 
+from gradcast.cli.whole_run import Part, WholeRun
 from gradcast.cluster.relay import Progress as TaskProgress
 from gradcast.core import Metrics
 from gradcast.errors import one_line, printable
 from gradcast.results.report import verdicts
-from gradcast.results.report.words import SELECTED
+from gradcast.results.report.words import SELECTED, size_of_h
 from gradcast.results.result import RowResult
 from gradcast.results.summary_table import cells, headings, tables, title
 from gradcast.training.loop import Extent, Position
@@ -37,7 +38,7 @@ GAIN = "A gain is how much lower the last error is than the first row's."
 
 
 class ProgressDisplay:
-    """Progress bars on standard error, one a row; in a file, where no bar moves, a line a minute."""
+    """Progress bars on standard error, one a row and one for all; in a file, where no bar moves, a line a minute."""
 
     def __init__(self, console: Console, now: Callable[[], float] = time.monotonic) -> None:
         self.console, self.now = console, now
@@ -45,6 +46,8 @@ class ProgressDisplay:
         self.warned: set[str] = set()
         self.whole: TaskID | None = None  # the bar of all tasks of other processes
         self.shares: dict[TaskID, float] = {}  # of each of these tasks, done
+        self.run: WholeRun | None = None  # all rows of this process, where there are several
+        self.rows: TaskID | None = None  # their bar
         wide = console.width >= 100
         self.progress = Progress(
             TextColumn("{task.description}", table_column=Column()),  # the one that may take several lines
@@ -92,7 +95,29 @@ class ProgressDisplay:
             *([note] if note else []),
             *([] if seconds is None else [f"{timedelta(seconds=int(seconds))} left"]),
         ]
+        if self.run is not None and self.rows is not None:
+            (every,) = (task for task in self.progress.tasks if task.id == self.rows)
+            left = "" if every.time_remaining is None else f", {timedelta(seconds=int(every.time_remaining))} left"
+            parts.append(f"all rows: {self.run.finished} of {self.run.total} done{left}")
         self.console.print(", ".join(parts), soft_wrap=True)
+
+    def plan(self, labels: Sequence[str]) -> None:
+        """These rows will be trained; where there are several, a bar counts them all."""
+        if len(labels) > 1:
+            self.run = WholeRun(labels)
+            self.rows = self.progress.add_task("all rows", total=self.run.total, note="")
+
+    def leave_out(self, label: str) -> None:
+        """One of them needs no training after all."""
+        if self.run is not None and self.rows is not None:
+            self.run.leave_out(label)
+            self.progress.update(self.rows, total=self.run.total)
+
+    def count(self, part: Part, share: float) -> None:
+        """So much of a row is done."""
+        if self.run is not None and self.rows is not None:
+            self.run.move(part, share)
+            self.progress.update(self.rows, completed=self.run.done)
 
     def track(self, rounds: Iterable[Any], what: str, total: int) -> Iterable[Any]:
         """A bar for a long loop before training."""
@@ -127,7 +152,8 @@ class ProgressDisplay:
             self.console.print(f"[dim]{escape(label)}: goes on after step {start.steps}")
         # the first step of all compiles kernels on a GPU, which takes a while
         bar = self.progress.add_task(escape(label), total=groups * extent.steps, note="getting ready")
-        return RowProgress(self, bar, extent)
+        part = None if self.run is None else self.run.begin(label)
+        return RowProgress(self, bar, extent, groups * extent.steps, part)
 
     def task(self, label: str) -> int:
         """A bar for a task of another process, shown when it begins; a bar above all counts them."""
@@ -167,14 +193,18 @@ class ProgressDisplay:
 
     def skipped(self, label: str) -> None:
         """Say that the row needs no run."""
+        self.leave_out(label)
         self.console.print(f"[dim]{escape(label)}: finished earlier, not run again")
 
 
 class RowProgress:
     """Hears of one row's steps."""
 
-    def __init__(self, display: ProgressDisplay, bar: TaskID, extent: Extent) -> None:
-        self.display, self.bar, self.extent = display, bar, extent
+    def __init__(
+        self, display: ProgressDisplay, bar: TaskID, extent: Extent, steps: int, part: Part | None = None
+    ) -> None:
+        self.display, self.bar, self.extent, self.steps = display, bar, extent, steps
+        self.part, self.first = part, 0  # of the whole run; steps that another process did
         self.done = 0
         self.group: int | None = None  # of seeds; none has begun
         self.tested = ""  # what the newest test while training said
@@ -182,9 +212,12 @@ class RowProgress:
     def begin(self, group: int, position: Position, seeds: Sequence[int] = ()) -> None:
         """This group of seeds goes on from there."""
         first, self.group, self.done = self.group is None, group, position.batches
-        # what was done before this process says nothing about its speed
-        move = self.display.progress.reset if first else self.display.move
-        move(self.bar, completed=self._before(position.task) + self.done)
+        completed = self._before(position.task) + self.done
+        if first:  # what was done before this process says nothing about its speed
+            self.display.progress.reset(self.bar, completed=completed)
+            self.first = completed
+        else:
+            self._move(completed)
 
     def stepped(self, step: int, task: int, metrics: Metrics) -> None:
         """Move the bar."""
@@ -195,12 +228,18 @@ class RowProgress:
             f"task {task + 1}{epoch}" if self.extent.every == 1 and len(self.extent.batches) > 1 else ""
         )
         self.done += 1
-        self.display.move(self.bar, completed=self._before(task) + self.done, note=note)
+        self._move(self._before(task) + self.done, note)
 
     def trained(self, task: int) -> None:
         """Say what the wait is for; a task may be over before its last epoch."""
         self.done = 0
-        self.display.move(self.bar, completed=self._before(task + 1), note="evaluating")
+        self._move(self._before(task + 1), "evaluating")
+
+    def _move(self, completed: int, note: str | None = None) -> None:
+        """The bars of the row and of all rows."""
+        if self.part is not None and self.steps > self.first:
+            self.display.count(self.part, (completed - self.first) / (self.steps - self.first))
+        self.display.move(self.bar, completed=completed, note=note)
 
     def _before(self, task: int) -> int:
         return (self.group or 0) * self.extent.steps + self.extent.before(task)
@@ -228,6 +267,8 @@ def print_results(
         console.print(table)
     if results[0].tests is not None:
         console.print(f"[dim]{escape(SELECTED)} {GAIN}", highlight=False)
+    for sentence in size_of_h(results):
+        console.print(f"[dim]{escape(sentence)}", highlight=False)
     for sentence in verdicts(results):
         console.print(f"[bold]{escape(sentence)}")
     if advised is not None:

@@ -31,11 +31,13 @@ from gradcast.reproduce.course_length import course_settings
 from gradcast.reproduce.draw import draw
 from gradcast.reproduce.experiment import Experiment, load, names
 from gradcast.reproduce.measured_tables import measured, measured_rows
+from gradcast.reproduce.missing_data import check_data
 from gradcast.reproduce.outcome import FAILED, Line
 from gradcast.reproduce.render import render
 from gradcast.reproduce.reproduce import RESULT, Request, outcome, request, table_lock, train, unsaved
-from gradcast.reproduce.show_table import DIGITS, TITLES, about, difference, gain, heading, label, save
-from gradcast.reproduce.trained import UNKNOWN
+from gradcast.reproduce.show_table import DIGITS, TITLES, about, difference, gain, heading, label, save, unknown
+from gradcast.reproduce.table_notes import notes
+from gradcast.reproduce.trained import DEVIATION, PER_IMAGE, UNKNOWN
 from gradcast.reproduce.views import lay_out
 from gradcast.results.report.words import number
 from gradcast.runs.jsontext import to_json
@@ -96,11 +98,13 @@ def reproduce(
         warn([f"{known} has {', '.join(wanted.unknown)} with other settings or seeds, which are of no use here"])
     failed: dict[str, str] = {}
     if not show:
+        folder = data_folder(data)
+        warn(check_data(wanted, folder))
         use_threads(threads)
         keep_freed_memory()
         with ProgressDisplay(Console(stderr=True)) as display:
             cluster = None if on is None else Cluster(on, threads, at_once)
-            failed = train(wanted, data=data_folder(data), device=device, display=display, cluster=cluster)
+            failed = train(wanted, data=folder, device=device, display=display, cluster=cluster)
     elif not json:
         _print_measured(Console(), wanted, chosen)
     _conclude(wanted, outcome(wanted, failed), chosen, json=json)
@@ -173,7 +177,7 @@ def _print(console: Console, wanted: Request, found: list[Line], groups: Clouds)
         if line.paired is not None:
             base = wanted.experiment.item(line.item.against).label
             console.print(escape(f"{line.item.label} against {base}: {line.paired.verdict}"), soft_wrap=True)
-    for note in in_words(groups):
+    for note in [*notes(wanted, found), *in_words(groups)]:
         console.print(escape(note), soft_wrap=True)
 
 
@@ -182,7 +186,9 @@ def _table(wanted: Request, found: list[Line]) -> Table:
     table, published = Table(box=SIMPLE_HEAD), wanted.experiment.published
     table.add_column("", overflow="fold")
     measure = next((name for line in found for name in line.item.published or {}), "acc")  # the published one
+    published_too = {name for line in found for name in line.item.published or {}}
     measures = [measure, *([UNKNOWN] if wanted.experiment.header.task == "both" else [])]
+    measures += [name for name in (DEVIATION, PER_IMAGE) if name in published_too]
     titles = [title for name in measures for title in ("\npubl.", f"{_broken(TITLES[name])}\nours")]
     compared = any(item.against for item in wanted.experiment.items)
     titles += ["\npubl.", "gain\nours"] * compared
@@ -205,7 +211,7 @@ def _both(line: Line, measure: str) -> tuple[str, str]:
     """A measure as it was published, and ours."""
     digits = DIGITS[measure]
     published = f"{line.published[measure]:.{digits}f}" if measure in line.published else ""
-    return published, number(line.ours[measure], digits=digits) if measure in line.ours else ""
+    return published, number(line.ours[measure], digits=digits) if measure in line.ours else unknown(line, measure)
 
 
 def _broken(title: str) -> str:

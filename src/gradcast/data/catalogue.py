@@ -39,11 +39,17 @@ class Dataset:
     pool: Callable[[Path], ImageFiles] | None = None
     downloads: tuple[Download, ...] = ()
     expected: tuple[int, int, int] | None = None  # training images, test images, classes
+    images: int | None = None  # of a pool without labels, where it is whole
 
     @property
     def labelled(self) -> bool:
         """Whether a stream can be made of it."""
         return self.read is not None or self.files is not None
+
+    @property
+    def pool_size(self) -> int | None:
+        """Images of its pool where it is whole, if the publisher says."""
+        return self.images if self.expected is None else self.expected[0]
 
 
 def _idx(folder: str) -> Callable[[Path], list[Path]]:
@@ -203,6 +209,7 @@ def _catalogue() -> list[Dataset]:
             "coco/, coco.zip, train2017/ or train2017.zip, images however deep",
             _first("coco", "coco.zip", "train2017", "train2017.zip"),
             pool=pools.any_images,
+            images=118_287,
         ),
         Dataset(
             "cub",
@@ -212,6 +219,7 @@ def _catalogue() -> list[Dataset]:
             "CUB_200_2011/, cub/ or cub.zip",
             _first("CUB_200_2011", "cub", "cub.zip"),
             pool=pools.cub,
+            images=5_994,
             downloads=(
                 Download(
                     "https://data.caltech.edu/records/65de6-vp158/files/CUB_200_2011.tgz",
@@ -230,6 +238,7 @@ def _catalogue() -> list[Dataset]:
             "fgvc-aircraft-2013b/, aircraft/ or aircraft.zip",
             _first("fgvc-aircraft-2013b", "aircraft", "aircraft.zip"),
             pool=pools.aircraft,
+            images=3_334,
             downloads=(
                 Download(
                     "https://www.robots.ox.ac.uk/~vgg/data/fgvc-aircraft/archives/fgvc-aircraft-2013b.tar.gz",
@@ -248,6 +257,7 @@ def _catalogue() -> list[Dataset]:
             "cars_train/, stanford_cars/, cars/ or cars.zip",
             _first("cars_train", "stanford_cars", "cars", "cars.zip"),
             pool=pools.any_images,
+            images=8_144,
         ),
     ]
 

@@ -60,7 +60,8 @@ class GradientLearner(nn.Module):
         lr: learning rate of h; None takes the host's ``eta``, as the published code does.
         optimizer: "sgd" or "adam".
         momentum, decay: of "sgd".
-        tau: "batch" scales by the mean row norm of the true gradient, "per_sample" by each row's own.
+        tau: "batch" scales by the mean row norm of the true gradient, "per_sample" by each row's own. "previous" scales
+            predictions by the mean of the labelled batch before; the first ones are zero.
         absent: the logit of classes that do not exist for a batch: h sees 0 there and predicts 0. None: all exist.
         replicas: leading axes, () for one learner.
     """
@@ -148,13 +149,15 @@ class GradientLearner(nn.Module):
         return change.detach()
 
     def get_extra_state(self) -> dict[str, Any]:
-        """What ``state_dict()`` holds beside the weights: tau and the optimizer's state."""
-        return {"tau": self.length.tau, "optimizer": self.optimizer.state_dict()}
+        """What ``state_dict()`` holds beside the weights: tau, that of the batch before, and the optimizer's state."""
+        return {"tau": self.length.tau, "before": self.length.before, "optimizer": self.optimizer.state_dict()}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
         """Take copies of these, on the device of the weights."""
-        tau, weight, own = state["tau"], self.weights[0], copy.deepcopy(state["optimizer"])
-        self.length.tau = None if tau is None else tau.detach().to(weight, copy=True)
+        weight, own = self.weights[0], copy.deepcopy(state["optimizer"])
+        taus = (state["tau"], state.get("before"))
+        copies = (None if tau is None else tau.detach().to(weight, copy=True) for tau in taus)
+        self.length.tau, self.length.before = copies
         if isinstance(self.optimizer, Sgd):
             own |= {"velocity": [velocity.to(weight) for velocity in own["velocity"]]}
         self.optimizer.load_state_dict(own)
@@ -200,7 +203,7 @@ class GradientLearner(nn.Module):
         Its rows have the length alpha * tau.
         """
         check_logits(z, self.replicas, self.classes)
-        return self.length.rescale(self(z.detach()))
+        return self.length.rescale_unlabelled(self(z.detach()))
 
     def backward(self, z: Tensor) -> None:
         """Back-propagate the prediction from ``z`` as if it were dloss/dz; adds to the host's parameter gradients."""

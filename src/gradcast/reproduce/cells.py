@@ -10,6 +10,7 @@ from pathlib import Path
 
 from gradcast.devices import Arithmetic
 from gradcast.results.result import RowResult, read
+from gradcast.results.sizes import H_PARAMETERS, POOL_IMAGES
 from gradcast.runs.cell_key import digest, in_a_word, used_tables
 from gradcast.runs.directory import RunDirectory
 from gradcast.runs.prepared import Display
@@ -116,5 +117,5 @@ class Cell:
 
 def content(place: RunDirectory) -> dict[str, object]:
     """What was drawn to make its stream, and digests of all data, weights and code of others."""
-    shown = ("classes", "images_per_class")  # to a person; they decide nothing that the digests do not
+    shown = ("classes", "images_per_class", POOL_IMAGES, H_PARAMETERS)  # to a person; digests decide what they do
     return {name: value for name, value in place.drawn(ROW).items() if name not in shown}

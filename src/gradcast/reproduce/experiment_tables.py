@@ -62,4 +62,5 @@ class Header(Table):
     quick_steps: Share = 1.0  # share of the steps of each head start in such a look
     measures: Annotated[list[Measure], Field(min_length=1)] = ["acc", "bwt", "fwt"]  # of sweeps
     task: Literal["known", "both"] = "known"  # both: the table shows accuracies without the task too
+    h_parameters: int = 0  # of the gradient learner, as published; 0: not said
     alone: bool = False  # cost is measured: one seed at a time, trained for this alone

@@ -12,7 +12,7 @@ from gradcast.devices import Arithmetic
 from gradcast.errors import GradcastError
 from gradcast.reproduce.cells import Cell
 from gradcast.reproduce.experiment import Experiment, Item
-from gradcast.reproduce.trained import MEASURES, UNKNOWN, Trained, trained
+from gradcast.reproduce.trained import DEVIATION, MEASURES, UNKNOWN, Trained, trained
 from gradcast.results.measures import BOUNDS
 from gradcast.results.statistics import CONFIDENCE, Interval, interval
 from gradcast.results.verdict import Pair, Paired, judge
@@ -134,8 +134,8 @@ def _line(item: Item, experiment: Experiment, own: Mapping[str, Trained | None],
         return Line(item, {}, figures, published_gain=gain, state=state)
     names = [name for name in MEASURES if not (found.scheduled and name == "fwt")]
     ours = {name: interval(found.values(name), _bounds(name)) for name in names}
-    if found.scheduled and len(found.seeds) > 1:  # published tables of this kind give the deviation over class orders
-        ours |= {"deviation": _single(float(np.std(found.values("acc"), ddof=1)))}
+    if found.scheduled and len(found.seeds) > 1:  # published: the population's deviation over class orders
+        ours |= {DEVIATION: _single(float(np.std(found.values("acc"))))}
     if found.unknown:
         ours |= {UNKNOWN: interval(list(found.unknown.values()), (0.0, 100.0))}
     ours |= {name: interval(values) for name, values in found.cost.items()}

@@ -9,7 +9,8 @@ from typing import Any
 from gradcast.reproduce.outcome import Line
 from gradcast.reproduce.reproduce import Request, outcome, request
 from gradcast.reproduce.show_table import about, markdown, table
-from gradcast.reproduce.trained import unreadable
+from gradcast.reproduce.table_notes import notes
+from gradcast.reproduce.trained import DEVIATION, unreadable
 from gradcast.results import wording
 from gradcast.results.statistics import Interval, Shift
 from gradcast.results.verdict import Paired
@@ -28,7 +29,8 @@ class Saved:
 
     def markdown(self) -> str:
         """The page of the table."""
-        return markdown(table(self.wanted, self.lines), about(self.wanted), self.origins, self.notes)
+        below = [*notes(self.wanted, self.lines), *self.notes]
+        return markdown(table(self.wanted, self.lines), about(self.wanted), self.origins, below)
 
 
 def render(file: Path) -> Path:
@@ -59,10 +61,13 @@ def read_saved(file: Path) -> Saved:
 
 
 def _line(line: Line, row: Mapping[str, Any]) -> Line:
-    """Files of earlier versions have the means of some rows and not their seeds: those stay as they are."""
+    """Files of earlier versions have the means of some rows and not their seeds: those stay as they are.
+
+    Their deviation was divided by one seed less than published ones are, so it is left out.
+    """
     if line.trained is not None or not row["ours"]:
         return replace(line, state=str(row["state"]))
-    ours = {name: _interval(own) for name, own in row["ours"].items()}
+    ours = {name: _interval(own) for name, own in row["ours"].items() if name != DEVIATION}
     return replace(line, ours=ours, paired=_paired(row["paired"]) if row["paired"] else None, state="")
 
 

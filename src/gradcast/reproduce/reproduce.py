@@ -18,7 +18,7 @@ from gradcast.reproduce.trained import Trained, known, rows_of
 from gradcast.results.quick import QUICK_LOOK
 from gradcast.runs.cell_key import digest
 from gradcast.runs.directory import PAGE
-from gradcast.runs.prepared import Display, RowObserver
+from gradcast.runs.prepared import Display, Planning, RowObserver
 from gradcast.runs.safe_files import locked, make_folder, sweep
 from gradcast.runs.seed_store import STORE
 from gradcast.specs import text as specfile
@@ -80,6 +80,13 @@ class Request:
         here = Cell(item.setting, self.dtype).data(self.cells)
         return {*before.measures, *before.diverged} if here in ("", before.data) else set()
 
+    def missing(self, item: Item, seeds: Sequence[int]) -> list[int]:
+        """Those of these seeds of a row that are neither known nor trained here."""
+        if item.setting is None:
+            return []
+        there = self.known_seeds(item) | Cell(item.setting, self.dtype).seeds(self.cells)
+        return [seed for seed in seeds if seed not in there]
+
     def items(self) -> list[Item]:
         """Rows to train: those asked for and those they are compared with, as far as they can be run."""
         chosen = [self.experiment.item(name) for name in self.rows] or list(self.experiment.items)
@@ -140,14 +147,15 @@ def train(
     failed = {}
     elsewhere = None if cluster is None else _train_on(cluster, wanted, data, device, display)
     groups = [[seed] for seed in wanted.seeds] if wanted.experiment.header.alone else [wanted.seeds]
+    if isinstance(display, Planning) and cluster is None:
+        display.plan([item.label for item in wanted.items() for seeds in groups if wanted.missing(item, seeds)])
     for item in wanted.items():
         assert item.setting is not None
         shown = None if display is None else Named(display, item.label)
         try:
             for seeds in groups * (2 if item.name in wanted.known else 1):  # these may turn out to be of other data
-                missing = [seed for seed in seeds if seed not in wanted.known_seeds(item)]
                 Cell(item.setting, wanted.dtype).train(
-                    missing,
+                    [seed for seed in seeds if seed not in wanted.known_seeds(item)],
                     wanted.cells,
                     data,
                     device,
@@ -240,6 +248,8 @@ class Named:
 
     def skipped(self, label: str) -> None:
         """Not worth a word: tables share rows all the time."""
+        if isinstance(self.display, Planning):
+            self.display.leave_out(self.label)
 
     def note(self, sentence: str) -> None:
         """As the display does."""

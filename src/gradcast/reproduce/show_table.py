@@ -6,7 +6,8 @@ from pathlib import Path
 from gradcast.reproduce.correlations import Clouds, as_dict, in_words
 from gradcast.reproduce.outcome import Line
 from gradcast.reproduce.reproduce import RESULT, Request
-from gradcast.reproduce.trained import MEASURES, UNKNOWN
+from gradcast.reproduce.table_notes import notes
+from gradcast.reproduce.trained import DEVIATION, MEASURES, PER_IMAGE, UNKNOWN
 from gradcast.results.quick import QUICK_LOOK
 from gradcast.results.report.read import TABLE
 from gradcast.results.report.tables import Cell, Table, estimate
@@ -17,15 +18,15 @@ from gradcast.runs.safe_files import write_text
 TITLES = {
     "acc": "ACC (%)",
     UNKNOWN: "ACC, task unknown (%)",
-    "deviation": "std of ACC",
+    DEVIATION: "std of ACC",
     "bwt": "BWT",
     "fwt": "FWT",
     "milliseconds": "ms an image",
     "growth": "ms more each task",
-    "megabytes": "MB",
+    PER_IMAGE: "MB an image",
     "error": "best error (%)",
 }
-DIGITS = dict.fromkeys(TITLES, 2) | {"bwt": 4, "fwt": 4, "milliseconds": 3, "growth": 4, "megabytes": 0}
+DIGITS = dict.fromkeys(TITLES, 2) | {"bwt": 4, "fwt": 4, "milliseconds": 3, "growth": 4, PER_IMAGE: 1}
 
 
 def heading(wanted: Request, seeds: int | None = None) -> str:
@@ -117,8 +118,8 @@ def save(wanted: Request, found: Sequence[Line], groups: Clouds | None = None) -
     }
     write_text(place / RESULT, to_json(facts))
     origins = "; ".join(dict.fromkeys(line.origin for line in found if line.origin))
-    notes = in_words(groups or {})
-    write_text(place / TABLE, markdown(own, about(wanted), origins, notes))
+    below = [*notes(wanted, found), *in_words(groups or {})]
+    write_text(place / TABLE, markdown(own, about(wanted), origins, below))
     write_text(place / "table.csv", own.csv())
     write_text(place / "table.tex", own.latex())
     return place
@@ -133,12 +134,18 @@ def _shown(name: str, found: Sequence[Line], wanted: Request) -> bool:
     return name in published or (name in usual and any(name in line.ours for line in found))
 
 
+def unknown(line: Line, measure: str) -> str:
+    """Why a row with numbers lacks a measure: without its seeds a deviation cannot be told."""
+    return "seeds not stored" if measure == DEVIATION and line.ours and line.trained is None else ""
+
+
 def _row(line: Line, measures: Sequence[str], name_of_row: str) -> list[Cell]:
     cells = [Cell(name_of_row)]
     for name in measures:
         value = line.published.get(name)
         cells.append(Cell() if value is None else Cell(f"{value:.{DIGITS[name]}f}", value))
-        cells.append(estimate(line.ours.get(name), digits=DIGITS[name]))
+        lacking = unknown(line, name)
+        cells.append(Cell(lacking) if lacking else estimate(line.ours.get(name), digits=DIGITS[name]))
     if not line.ours:
         cells[2] = Cell(line.state)
     paired = None if line.paired is None else line.paired.difference

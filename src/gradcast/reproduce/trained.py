@@ -12,6 +12,7 @@ from gradcast.reproduce.experiment import Experiment, Item
 from gradcast.results.measures import Measures
 from gradcast.results.result import RowResult, errors
 from gradcast.results.sample import Sample
+from gradcast.results.sizes import H_PARAMETERS, POOL_IMAGES, h_parameters
 from gradcast.runs.cell_key import digest
 from gradcast.runs.directory import RunDirectory
 from gradcast.runs.jsontext import parse_json
@@ -24,6 +25,8 @@ COSTS = {  # keys of env.json
     "growth": "ms_more_each_task",
     "megabytes": "peak_gpu_memory_mb",
 }
+PER_IMAGE = "megabytes_an_image"  # the peak, divided by the labelled images of a step
+DEVIATION = "deviation"  # of ACC over seeds, of the population: divided by their number
 BEST = "best_error"
 UNKNOWN = "acc_unknown"  # ACC in per cent where test images come without their task
 
@@ -45,6 +48,8 @@ class Trained:
     ratio: float | None = None  # length of what the signals add beside the labelled gradient; the same
     undone: Mapping[int, float] = field(default_factory=dict)  # share of its steps that a seed undid, where it did
     unknown: Mapping[int, float] = field(default_factory=dict)  # ACC in per cent without the task, where there is one
+    pool_images: Sequence[int] = ()  # of each pool; files of earlier versions do not say
+    h_parameters: int | None = None  # of the gradient learner, where there is one; the same
 
     def sample(self, label: str) -> Sample:
         """The row as evidence of a verdict."""
@@ -87,6 +92,8 @@ class Trained:
         facts = {"cell": self.cell, "source": self.source, "data": self.data}
         facts |= {"chance": self.chance, "pseudo_ratio": self.ratio}
         facts |= {"diverged": {str(seed): reason for seed, reason in self.diverged.items()}}
+        facts |= {POOL_IMAGES: list(self.pool_images)} if self.pool_images else {}
+        facts |= {} if self.h_parameters is None else {H_PARAMETERS: self.h_parameters}
         facts |= {"undone": {str(seed): share for seed, share in self.undone.items()}} if self.undone else {}
         return {**facts, "cost": {name: list(values) for name, values in self.cost.items()}, "seeds": seeds}
 
@@ -119,6 +126,8 @@ def trained(item: Item, seeds: Sequence[int], dtype: Arithmetic, out: Path) -> T
         _mean_ratio([found[seed][1].ratio for seed in kept]),
         {seed: share for seed in kept if (share := found[seed][1].undone.get(seed))},
         {seed: 100 * acc for seed in kept if (acc := _without_task(found[seed][1], seed)) is not None},
+        [int(count) for count in places[0].drawn(ROW).get(POOL_IMAGES, [])],
+        found[kept[0]][1].h_parameters,
     )
 
 
@@ -181,6 +190,8 @@ def _read(row: Mapping[str, Any], item: Item, wanted: Sequence[int]) -> Trained:
         facts.get("pseudo_ratio"),
         {int(seed): float(share) for seed, share in facts.get("undone", {}).items() if int(seed) in wanted},
         {seed: float(own[UNKNOWN]) for seed, own in seeds.items() if UNKNOWN in own},
+        [int(count) for count in facts.get(POOL_IMAGES, [])],
+        h_parameters(facts),
     )
 
 
@@ -215,6 +226,9 @@ def _environment(place: RunDirectory) -> tuple[dict[str, float], str]:
         day, version = time["started"], facts["versions"]["torch"]
         device = facts["device"]
         cost = {name: float(time[key]) for name, key in COSTS.items() if time.get(key) is not None}
+        if "megabytes" in cost:
+            images = place.spec.rows[0].setting.stream.batch * int(time["seeds_at_once"])
+            cost[PER_IMAGE] = cost["megabytes"] / images
         others = [_origin(own["device"], own["torch"], own["started"], own["commit"]) for own in facts.get(REUSED, [])]
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise GradcastError(f"{file} cannot be read ({message_of(error)}); delete {place.path} and run again") from None

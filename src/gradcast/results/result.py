@@ -13,6 +13,7 @@ from gradcast.results.family import Judged, Match, judge_run, judge_unknown, twi
 from gradcast.results.history import history, when_tested
 from gradcast.results.measures import BOUNDS, Measures, measure
 from gradcast.results.sample import Sample, chance, chance_without_task
+from gradcast.results.sizes import H_PARAMETERS, h_parameters
 from gradcast.results.statistics import Interval, interval
 from gradcast.results.stored import RATIO, stored_ratio
 from gradcast.results.verdict import Paired
@@ -30,6 +31,7 @@ COURSES = {
     "pseudo_ratio": "length beside the labelled gradient",
     "signal_loss": "the signal's own loss",
 }
+MEANS = ("label_movement", "signal_loss", "confident", "stable", "agreement", "memory_agreement")  # over all steps
 UNKNOWN = ", task unknown"  # after the name of a measure without the task
 EVERYWHERE = (-np.inf, np.inf)
 IN_PER_CENT = ("label_accuracy",)  # shares in files, per cent in curves
@@ -65,6 +67,7 @@ class RowResult:
     task: Literal["known", "unknown"] = "known"  # of test images
     unknown: "RowResult | None" = None  # the same accuracies without the task, where both were measured
     only_known: str = ""  # why they were not, where tasks have different classes and the learner needs the task
+    h_parameters: int | None = None  # of the gradient learner, where the row has one
 
     @property
     def compared(self) -> str:
@@ -98,6 +101,7 @@ class RowResult:
             **self._measured(),
             "diverged": {str(seed): reason for seed, reason in self.diverged.items()},
             **({"undone": {str(seed): share for seed, share in self.undone.items()}} if self.undone else {}),
+            **({} if self.h_parameters is None else {H_PARAMETERS: self.h_parameters}),
             "diagnostics": {name: vars(value) for name, value in self.diagnostics.items()},
             **self._compared(),
             **({} if self.unknown is None else {"unknown_task": self.unknown._measured() | self.unknown._compared()}),
@@ -178,6 +182,7 @@ def _read(directory: RunDirectory, spec: Spec, row: Row, *, steps: bool, lenient
         ratio=stored_ratio(directory, row.name) if ratio is None else ratio.mean,
         undone=_undone(directory, row.name, lenient=lenient),
         task="unknown" if unknown else "known",
+        h_parameters=h_parameters(facts),
     )
     if without is None:
         return replace(found, only_known=_only_known(row.setting))
@@ -232,12 +237,7 @@ def diagnose(lines: Sequence[Line]) -> dict[str, float]:
         "cosine_last_tenth": _mean(lines[-max(len(lines) // 10, 1) :], "cosine"),
         "label_accuracy": _mean(lines, "label_accuracy"),
         "pseudo_accuracy_last_tenth": _mean(lines[-max(len(lines) // 10, 1) :], "pseudo_accuracy"),
-        "label_movement": _mean(lines, "label_movement"),
-        "signal_loss": _mean(lines, "signal_loss"),
-        "confident": _mean(lines, "confident"),
-        "stable": _mean(lines, "stable"),
-        "agreement": _mean(lines, "agreement"),
-        "memory_agreement": _mean(lines, "memory_agreement"),
+        **{name: _mean(lines, name) for name in MEANS},
         RATIO: _median(lines, "pseudo_ratio"),
         "learner_movement": _last(lines, "movement"),
         "skipped_steps": float(sum(_values(lines, "skipped"))) if _values(lines, "skipped") else None,

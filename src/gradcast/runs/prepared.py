@@ -16,6 +16,8 @@ from gradcast.head_start.store import HeadStart, Store
 from gradcast.learners.registry import LEARNERS
 from gradcast.networks import registry as networks
 from gradcast.replicas.replicas import Replicas
+from gradcast.results.sizes import H_PARAMETERS, POOL_IMAGES
+from gradcast.signals.predicted import PredictedSpec, parameters_of_h
 from gradcast.signals.registry import SIGNALS
 from gradcast.specs import build, build_stream
 from gradcast.specs.entry import Registry
@@ -61,6 +63,19 @@ class Display(Protocol):
 
     def note(self, sentence: str) -> None:
         """Something to know before training."""
+        ...
+
+
+@runtime_checkable
+class Planning(Protocol):
+    """A display that shows how much of all rows is done, and the time that is left."""
+
+    def plan(self, labels: Sequence[str]) -> None:
+        """These rows will be trained."""
+        ...
+
+    def leave_out(self, label: str) -> None:
+        """One of them needs no training after all."""
         ...
 
 
@@ -186,6 +201,13 @@ class PreparedRun:
             for number, table in enumerate(tables):
                 found |= _code(registry, table, number)
         return found
+
+    def sizes(self, setting: Setting) -> dict[str, object]:
+        """How many images each pool has, and how many parameters h; nothing where a row has neither."""
+        pools, width = self.pools(setting), build.heads(setting, self.stream(setting)).width
+        found: dict[str, object] = {POOL_IMAGES: [len(pool) for pool in pools]} if pools else {}
+        learners = [parameters_of_h(own, width) for own in setting.signals if isinstance(own, PredictedSpec)]
+        return found | ({H_PARAMETERS: sum(learners)} if learners else {})
 
     def pools(self, setting: Setting) -> list[Pool | OwnImages]:
         """The pools, where the setting uses any."""

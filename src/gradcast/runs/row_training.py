@@ -172,4 +172,5 @@ def assemble_row(row: Row, directory: RunDirectory, shared: PreparedRun, reuse: 
 def describe_stream(directory: RunDirectory, row: Row, shared: PreparedRun, seeds: Sequence[int]) -> None:
     """What was drawn to make the row's stream, as the first of its seeds sees it."""
     first = [seed for seed in directory.spec.seeds if seed in seeds][:1]
-    directory.stream(row.name, {**shared.data(row.setting, first).describe(), **shared.content(row.setting)})
+    told = {**shared.data(row.setting, first).describe(), **shared.content(row.setting), **shared.sizes(row.setting)}
+    directory.stream(row.name, told)

@@ -30,7 +30,7 @@ from gradcast.runs.directory import GROUPS, RunDirectory
 from gradcast.runs.jsontext import to_json
 from gradcast.runs.manifest import check_all
 from gradcast.runs.memory_errors import enough_memory
-from gradcast.runs.prepared import Display, PreparedRun
+from gradcast.runs.prepared import Display, Planning, PreparedRun
 from gradcast.runs.reuse import Reuse
 from gradcast.runs.row_training import assemble_row, train_row
 from gradcast.runs.safe_files import write_text
@@ -87,6 +87,7 @@ def run(
     with directory.locked(), stop.listening():
         hand_out(ranks, [directory.path, *([] if seeds is None else [store / key.name for key in keys])])
         directory.begin(spec)
+        _plan(display, spec, directory)
         for tracker in trackers:
             tracker.begin(directory.path, {row.name: row.setting.model_dump() for row in spec.rows})
         try:
@@ -205,6 +206,12 @@ def _with_own_data(spec: Spec, source: Source | OwnTasks | None, images: Inputs 
     if images is None and any(pool.name == "python" for row in spec.rows for pool in row.setting.pool):
         raise GradcastError("the pool 'python' needs images from the caller: gradcast.run(spec, pool=...)")
     return spec
+
+
+def _plan(display: Display | None, spec: Spec, directory: RunDirectory) -> None:
+    """Which rows will be trained, for the time left of all."""
+    if isinstance(display, Planning):
+        display.plan([row.label for row in spec.rows if not directory.finished(row.name)])
 
 
 def _train_row(

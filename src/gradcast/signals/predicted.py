@@ -1,6 +1,7 @@
 """The signal *predicted*: h's guess of the logit gradient, back-propagated through the unlabelled images."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import ClassVar, Literal, get_args
 
 from jaxtyping import Bool, Float
@@ -34,7 +35,7 @@ class PredictedSpec(SignalTable):
     alpha: Weight = ALPHA
     loss_scale: Weight = LOSS_SCALE
     objective: Objective | Meta = "fitness"  # meta: the labelled loss after a step of the model along h's predictions
-    tau: Tau = "batch"
+    tau: Tau = "batch"  # previous: that of the labelled batch before, for unlabelled images
     optimizer: OptimizerName = "sgd"
     lr: Rate | Literal["learner"] = "learner"  # step size of h; the published code takes the learner's
     activation: Activation = "relu"
@@ -49,6 +50,21 @@ class PredictedSpec(SignalTable):
         if self.optimizer == "adam" and (self.momentum or self.decay):
             raise ValueError("signal.momentum and signal.decay are for signal.optimizer = 'sgd'; leave them out")
         return self
+
+    @model_validator(mode="after")
+    def _sees_every_batch(self) -> "PredictedSpec":
+        if self.tau == "previous" and self.objective in get_args(Meta) and self.directions == "learned":
+            raise ValueError(
+                f"signal.tau = 'previous' needs every labelled batch, and signal.objective = {self.objective!r} sees "
+                "those beside unlabelled images alone: set signal.objective to 'fitness' or 'cosine'"
+            )
+        return self
+
+
+def parameters_of_h(table: PredictedSpec, classes: int) -> int:
+    """Weights of one h that sees so many logits: a product for each layer, and with biases its outputs once more."""
+    layers = list(pairwise((classes, *table.hidden, classes)))
+    return sum(inputs * outputs + table.bias * outputs for inputs, outputs in layers)
 
 
 class Predicted(LogitSignal):

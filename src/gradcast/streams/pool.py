@@ -130,5 +130,10 @@ def subset(images: StoredImages, ratio: float, data_seed: int) -> StoredImages:
     """A fixed random share of the pool, the rest never drawn."""
     if ratio == 1:
         return images
-    kept = numpy_generator(data_seed, "pool subset").permutation(len(images))[: max(round(ratio * len(images)), 1)]
+    kept = numpy_generator(data_seed, "pool subset").permutation(len(images))[: share_of(len(images), ratio)]
     return images.only(np.sort(kept))
+
+
+def share_of(images: int, ratio: float) -> int:
+    """How many images a share of a pool has."""
+    return max(round(ratio * images), 1)

@@ -56,3 +56,8 @@ def test_few_labels_have_errors_and_one_picture_of_their_course() -> None:
     assert "](course.png)" in text
     names = {path.name for path in directory.path.glob("*.png")}
     assert names == {"course.png"}
+
+
+def test_the_report_tells_the_size_of_h() -> None:
+    report = (finished()[0].path / "report.md").read_text()
+    assert "\n\nThe gradient learner h has 1,824 parameters.\n" in report

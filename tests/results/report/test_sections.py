@@ -8,6 +8,7 @@ from gradcast.results.report.sections import sections
 from gradcast.results.report.summary import standing
 from gradcast.results.report.tables import Table
 from tests.results.report.copies import copy_of_run, unfinish, with_portrait
+from tests.trained_runs import finished
 
 
 def pictures(content: list[Section]) -> dict[str, Picture]:
@@ -121,3 +122,9 @@ def test_few_labels_on_their_way_show_the_tests_so_far(tmp_path: Path) -> None:
     for metrics in directory.path.glob("mg/seed-*/metrics.jsonl"):
         metrics.unlink()
     assert standing(read_run(directory.path).rows[1]) == "0 of 20 steps"
+
+
+def test_the_size_of_h_stands_below_what_the_signal_did() -> None:
+    run = read_run(finished()[0].path)
+    (signal,) = (section for section in sections(run) if section.name == "signal")
+    assert signal.blocks[-1] == "The gradient learner h has 1,824 parameters."

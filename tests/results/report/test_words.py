@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from gradcast.results.report.words import DIAGNOSTICS, counted, headline, number, shifted, verdicts
+from gradcast.results.report.words import DIAGNOSTICS, counted, headline, number, shifted, size_of_h, verdicts
 from gradcast.results.result import diagnose
 from gradcast.results.statistics import Interval, Shift
 from gradcast.specs.text import load
@@ -52,3 +52,12 @@ def test_every_number_of_a_signal_has_words() -> None:
     more = ("signal_loss", "agreement", "memory_agreement", "pseudo_ratio", "movement", "skipped", "unlabelled")
     more = (*more, "confident", "stable")
     assert diagnose([dict.fromkeys((*keys, *more), 1.0)]).keys() == DIAGNOSTICS.keys()
+
+
+def test_the_size_of_h_is_told_where_rows_have_one() -> None:
+    results = finished()[1]
+    assert [own.h_parameters for own in results] == [None, 1824, None]
+    assert size_of_h(results) == ["The gradient learner h has 1,824 parameters."]
+    assert size_of_h(results[:1]) == []
+    assert results[1].as_dict()["h_parameters"] == 1824
+    assert "h_parameters" not in results[0].as_dict()

@@ -49,6 +49,7 @@ VARIANTS = {
         "signal.tau=per_sample",
         "policy.batch=5",
     ),
+    "tau of the batch before": ("signal.name=predicted", "signal.tau=previous", "signal.alpha=0.5"),
     "scaled controls": ("signal.name=noise", "signal.scaled=true"),
     "scaled labels": ("signal.name=soft", "signal.scaled=true", "learner.name=dcl", "learner.interval=3"),
     "BatchNorm": (

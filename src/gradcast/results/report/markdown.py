@@ -20,6 +20,7 @@ from gradcast.results.report.words import (
     measured_without_task,
     number,
     shifted,
+    size_of_h,
     verdicts,
     without_task,
 )
@@ -65,6 +66,7 @@ def write_report(directory: RunDirectory, results: Sequence[RowResult]) -> None:
         "",
         *_diagnostics(results),
         "",
+        *(line for sentence in size_of_h(results) for line in (harmless(sentence), "")),
         *(line for name, words, _ in pictures for line in (f"![{words}]({name})", "")),
         *features,
     ]

@@ -13,7 +13,7 @@ from gradcast.results.quick import mark
 from gradcast.results.report import evidence
 from gradcast.results.report.blocks import Block, Fold, Gallery, Picture, Section
 from gradcast.results.report.read import Run
-from gradcast.results.report.words import DIVISOR, SELECTED, without_task
+from gradcast.results.report.words import DIVISOR, SELECTED, size_of_h, without_task
 from gradcast.results.result import COURSES, RowResult
 
 MEANING = (
@@ -172,7 +172,7 @@ def _features(run: Run) -> list[Block]:
 
 
 def _diagnostics(run: Run) -> list[Block]:
-    return [evidence.diagnostics_table(run)] if run.results else []
+    return [evidence.diagnostics_table(run), *size_of_h(run.results)] if run.results else []
 
 
 def _specification(run: Run) -> list[Block]:

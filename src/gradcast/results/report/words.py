@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 
 from gradcast.results.result import IN_PER_CENT, UNKNOWN, RowResult
+from gradcast.results.sizes import of_h
 from gradcast.results.statistics import Interval, Shift
 from gradcast.results.wording import losses
 from gradcast.specs.spec import Setting, Spec
@@ -79,6 +80,12 @@ def diagnosed(results: Sequence[RowResult]) -> dict[str, list[float | None]]:
         values = [own.diagnostics.get(name) for own in results]
         found[DIAGNOSTICS[name] + unit] = [None if own is None else scale * own.mean for own in values]
     return found
+
+
+def size_of_h(results: Sequence[RowResult]) -> list[str]:
+    """How large the gradient learner is, in a sentence, where rows have one."""
+    told = of_h([(own.label, own.h_parameters) for own in results])
+    return [f"{told}."] if told else []
 
 
 def headline(spec: Spec) -> str:

@@ -1,0 +1,46 @@
+"""How much of a whole run is done: the rows that will be trained, and the share of each."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+Part = tuple[str, int]  # a row's label, and which of the rows called so it is
+
+
+class WholeRun:
+    """Rows by their labels; several may have the same one, as seeds that are trained one after another have."""
+
+    def __init__(self, labels: Sequence[str]) -> None:
+        self.planned, self.begun = Counter(labels), Counter[str]()
+        self.shares: dict[Part, float] = {}
+
+    @property
+    def total(self) -> int:
+        """Rows to train."""
+        return self.planned.total()
+
+    @property
+    def done(self) -> float:
+        """Rows that are trained, in parts too."""
+        return sum(self.shares.values())
+
+    @property
+    def finished(self) -> int:
+        """Rows that are trained to their end."""
+        return sum(share == 1.0 for share in self.shares.values())
+
+    def begin(self, label: str) -> Part | None:
+        """A row begins; None for what is no row of the run. One that begins once more than planned starts over."""
+        if not self.planned[label]:
+            return None
+        self.begun[label] = min(self.begun[label] + 1, self.planned[label])
+        part = label, self.begun[label]
+        self.shares[part] = 0.0
+        return part
+
+    def move(self, part: Part, share: float) -> None:
+        """So much of it is done."""
+        self.shares[part] = share
+
+    def leave_out(self, label: str) -> None:
+        """A row needs no training after all."""
+        self.planned[label] -= bool(self.planned[label])

@@ -1,0 +1,48 @@
+import pytest
+
+from gradcast.cli.whole_run import WholeRun
+
+
+def test_rows_count_in_parts() -> None:
+    run = WholeRun(["GEM", "DCL"])
+    first = run.begin("GEM")
+    assert first is not None
+    run.move(first, 0.25)
+    assert (run.total, run.done, run.finished) == (2, 0.25, 0)
+    run.move(first, 1.0)
+    assert (run.done, run.finished) == (1.0, 1)
+
+
+def test_what_was_not_planned_counts_nothing() -> None:
+    run = WholeRun(["GEM", "DCL"])
+    assert run.begin("head start") is None
+    assert (run.total, run.done) == (2, 0.0)
+
+
+def test_rows_of_one_name_are_several() -> None:
+    run = WholeRun(["GEM", "GEM"])
+    parts = [run.begin("GEM") for _ in range(2)]
+    assert parts == [("GEM", 1), ("GEM", 2)]
+    run.move(("GEM", 1), 1.0)
+    assert run.done == 1.0
+
+
+def test_a_row_that_begins_again_starts_over() -> None:
+    run = WholeRun(["GEM", "DCL"])
+    run.begin("GEM")
+    run.move(("GEM", 1), 0.5)
+    assert run.begin("GEM") == ("GEM", 1)
+    assert (run.total, run.done) == (2, 0.0)
+
+
+def test_a_row_that_needs_no_training_is_left_out() -> None:
+    run = WholeRun(["GEM", "DCL"])
+    for label in ("DCL", "DCL", "other"):
+        run.leave_out(label)
+    assert run.total == 1
+    assert run.begin("DCL") is None
+
+
+@pytest.mark.parametrize("labels", [[], ["GEM"]])
+def test_short_runs(labels: list[str]) -> None:
+    assert WholeRun(labels).total == len(labels)
