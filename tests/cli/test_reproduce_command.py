@@ -61,7 +61,7 @@ def test_the_list_leaves_out_what_cannot_be_changed_so(tmp_path: Path) -> None:
     assert found.returncode == 0, found.stderr
     assert {"E1", "E3"} <= json.loads(found.stdout).keys() <= set(names()) - {"E4", "E5", "E6"}
     assert "left out: E4, E5: the row 'a-gem' cannot be changed so" in found.stderr
-    assert "E6: the row 'svhn-mg-quoted' cannot be changed so: schedule.name = 'steps' has" in found.stderr
+    assert "E6: the row 'svhn-supervised' cannot be changed so: schedule.name = 'steps' has" in found.stderr
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from typing import Any
 from gradcast.reproduce.experiment import Experiment, Item, with_changes
 from gradcast.specs import text as specfile
 from gradcast.specs.spec import Setting
-from gradcast.specs.table import Table
 
 
 def shortened(experiment: Experiment) -> Experiment:
@@ -26,7 +25,8 @@ def _smaller(item: Item, quick: list[str]) -> Item:
     for setting in quick:
         table, _, key = setting.partition("=")[0].partition(".")
         own = getattr(item.setting, table)
-        if not isinstance(own, Table) or key in type(own).model_fields:  # a learner without a memory has no such key
+        tables = own if isinstance(own, list) else [own]
+        if len(tables) == 1 and key in type(tables[0]).model_fields:  # a learner without a memory has no such key
             changes = specfile.assign(changes, setting)
     return with_changes(item, changes)
 
