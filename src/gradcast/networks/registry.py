@@ -113,7 +113,7 @@ class WideResNetSpec(ModelTable):
 
 
 class OwnNetworkSpec(ModelTable):
-    """Anybody's ``nn.Module``; see ``networks/own.py`` for how it is called."""
+    """Anybody's ``nn.Module``; see ``networks/python_network.py`` for how it is called."""
 
     name: Literal["python"]
     path: str  # "package.module:Class", or a function that makes one

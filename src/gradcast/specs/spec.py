@@ -51,7 +51,7 @@ def _known_source(name: str) -> str:
 class StreamSpec(Table):
     """Which labelled tasks, in which portions."""
 
-    source: Annotated[str, AfterValidator(_known_source)] = "digits"  # dataset
+    source: Annotated[str, AfterValidator(_known_source)] = "digits"  # dataset; gradcast methods lists all
     path: Place | list[Place] = ""  # where the source 'folder', 'npz' or 'tasks' lies; of tasks also a list
     size: Pixels | Literal["own"] = "own"  # pixels a side
     colour: Colour = "own"  # own: as the source has it

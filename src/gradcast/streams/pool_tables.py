@@ -74,7 +74,7 @@ class OwnPoolSpec(PoolTable):
 
 
 class CallersPoolSpec(PoolTable):
-    """Images that the caller of ``gradcast.runs.run`` brings along."""
+    """Images that the caller of ``gradcast.run`` brings along."""
 
     name: Literal["python"]
 

@@ -30,7 +30,7 @@ class RunEntry(Table):
 
     what: str  # a preset, or a file beside the suite
     set: list[str] = []  # settings to change, as --set has them
-    seeds: Positive | None = None  # 0 to N-1; None: those of the specification
+    seeds: Positive | None = None  # 0 to N-1; left out: those of the specification
 
 
 class SweepEntry(SweepTable):
