@@ -25,7 +25,7 @@ docs: $(VENV)/.docs  ## the documentation site in build/site; search needs a ser
 
 dist: $(VENV)/.package  ## wheel and source archive in dist, checked
 	rm -rf dist
-	$(BIN)/python -m build
+	$(BIN)/python -m build --no-isolation
 	$(BIN)/twine check --strict dist/*
 
 format: $(INSTALLED)
