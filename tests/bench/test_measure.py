@@ -12,6 +12,7 @@ from gradcast.bench.epoch_times import EpochTime
 from gradcast.bench.few_labels import Speed
 from gradcast.bench.head_start_times import HeadStartTime
 from gradcast.bench.method_times import MethodTime
+from gradcast.bench.ray_times import RayTimes
 from gradcast.bench.step_times import Network, Scene, Timing
 from gradcast.bench.streams import Throughput
 from gradcast.devices import Arithmetic, Place
@@ -46,6 +47,9 @@ def no_method(place: Place, dtype: Arithmetic, learner: str, steps: int) -> Meth
     return MethodTime(learner, dtype, 30.0, 1.5)
 
 
+RAY = RayTimes(apart=20.0, together=12.0, many=24.0, cell_seconds=1.0)
+
+
 @pytest.fixture(scope="module")
 def found() -> measure.Bench:
     def small(network: Network, task: int, place: Place, *, memories: int = 256, replicas: int = 1) -> Scene:
@@ -59,6 +63,7 @@ def found() -> measure.Bench:
         patched.setattr(few_labels, "speed", quick_speed)
         patched.setattr(head_starts, "head_start_times", quick_head_starts)
         patched.setattr(methods, "method_time", no_method)
+        patched.setattr(measure, "ray_times", lambda say: RAY)
         result = measure.bench(measure.Request("cpu", Path("data"), 2, [1, 2], said.append), list(measure.PARTS))
     assert any("task 20" in line for line in said)
     return result
@@ -81,6 +86,7 @@ def test_everything_is_measured(found: measure.Bench) -> None:
     assert [(own["seeds"], own["milliseconds"]) for own in told["head_starts"]] == [(1, 20.0), (2, 40.0)]
     assert [own["ratio"] for own in told["head_start_rates"]] == [1.5, 1.5]
     assert [own["learner"] for own in told["methods"]] == methods.names()
+    assert told["ray_ratios"] == pytest.approx({"two": 0.6, "overhead": 0.2})
     assert [(e["seeds"], e["seconds"], e["complete"]) for e in told["epochs"]] == [(1, 40.0, False), (5, 200.0, False)]
 
 

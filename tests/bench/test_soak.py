@@ -39,8 +39,8 @@ def test_runs_go_through_learners_and_signals(monkeypatch: pytest.MonkeyPatch) -
         "mas",
         "x-der",
     ]
-    assert seen[: len(learners) + 1] == [*((name, "contrastive") for name in learners), ("a-gem", "distil")]
-    assert len(set(seen)) == len(learners) * 16
+    assert seen[: len(learners) + 1] == [*((name, "ada-net") for name in learners), ("a-gem", "co-training")]
+    assert len(set(seen)) == len(learners) * 21
     told = json.loads(json.dumps(found.as_dict()))
     assert told["minutes"] >= 0.002
     assert told["open_files"]["early"] > 2

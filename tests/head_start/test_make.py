@@ -2,6 +2,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import pytest
 import torch
@@ -39,17 +40,22 @@ def test_each_seed_has_its_own_and_none_is_made_twice(tmp_path: Path, monkeypatc
 
 
 def test_what_another_process_is_making_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads share torch's generator, so the other one comes when the first has made its networks."""
     asked: list[list[int]] = []
-    run = Pretraining.run
+    begun, run = Event(), Pretraining.run
 
     def counted(self: Pretraining, *args: object, **named: object) -> None:
         asked.append(self.seeds)
+        begun.set()
         time.sleep(0.2)  # the other one comes meanwhile
         run(self, *args, **named)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Pretraining, "run", counted)
-    with ThreadPoolExecutor(2) as pool:
-        one, other = pool.map(lambda _: made(tmp_path, [3]), range(2))
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(made, tmp_path, [3])
+        assert begun.wait(60)
+        other = made(tmp_path, [3])
+        one = first.result()
     assert asked == [[3]]
     assert all(torch.equal(one[0].weights[name], other[0].weights[name]) for name in one[0].weights)
 

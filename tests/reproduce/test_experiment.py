@@ -12,12 +12,16 @@ from gradcast.specs.spec import Row
 from gradcast.specs.text import load as load_preset
 from tests.reproduce.scene import TEXT, experiment
 
-TABLES, OWN, FIGURES = [f"E{n}" for n in range(1, 12)], ["C", "P1", "P2", "P3", "Z1"], [f"F{n}" for n in range(6, 13)]
+TABLES, OWN, FIGURES = (
+    [f"E{n}" for n in range(1, 12)],
+    ["C", "P1", "P2", "P3", "S1", "Z1"],
+    [f"F{n}" for n in range(6, 13)],
+)
 
 
 def test_every_published_table_and_figure_and_our_own_are_there() -> None:
     assert names() == [*TABLES, *OWN, "Z2", *FIGURES]
-    assert sum(len(load(name).items) for name in names()) == 493
+    assert sum(len(load(name).items) for name in names()) == 640
     assert not any(load(name).published for name in OWN)
     assert all(load(name).published for name in TABLES)
 
@@ -263,3 +267,18 @@ def test_replay_methods_have_the_protocol_that_their_figures_are_of() -> None:
     short = {name for name, item in table.items() if item.setting is not None and item.setting.stream.epochs == 10}
     assert short == {"a-gem-500", "icarl-500", "hal-500"}
     assert all("10 epochs" in table[name].label for name in short)
+
+
+def test_few_labels_in_a_stream_have_every_signal_beside_each_learner() -> None:
+    """Four streams, two learners; every row is compared with its own base and differs from it by its signal alone."""
+    found = load("S1")
+    bases = [item for item in found.items if not item.against]
+    assert len(bases) == 8
+    assert len(found.items) == 8 * (3 + 12)
+    for item in found.items:
+        assert item.setting is not None
+        if item.sweep is not None:
+            base = found.item(item.against).setting
+            assert base is not None
+            assert item.setting.model_copy(update={"signal": base.signal}) == base
+            assert item.name.startswith(item.against)

@@ -152,8 +152,9 @@ def scheduled(learner: str, *changes: str) -> Setting:
 
 
 def few_labels(row: str, *changes: str, preset: str = "digits-100") -> Setting:
-    """One task with a hundred labels under the schedule *steps*."""
-    return next(own.setting for own in load(preset, changes).rows if own.name == row)
+    """One task with a hundred labels under the schedule *steps*; what changes is that row alone."""
+    own = [change if change.startswith("row.") else f"row.{row}.{change}" for change in changes]
+    return next(each.setting for each in load(preset, own).rows if each.name == row)
 
 
 def trained(setting: Setting, seeds: Sequence[int], dtype: torch.dtype = torch.float32) -> tuple[Loop, "Diary"]:

@@ -27,6 +27,7 @@ from gradcast.devices import keep_freed_memory, use_threads
 from gradcast.errors import BAD_INPUT, GradcastError
 from gradcast.reproduce.cells import Cell
 from gradcast.reproduce.correlations import Clouds, as_dict, clouds, in_words
+from gradcast.reproduce.course_length import course_settings
 from gradcast.reproduce.draw import draw
 from gradcast.reproduce.experiment import Experiment, load, names
 from gradcast.reproduce.measured_tables import measured, measured_rows
@@ -58,6 +59,9 @@ def reproduce(
     show: Annotated[
         bool, typer.Option("--show", help="train nothing, print what comes with gradcast and what was trained here")
     ] = False,
+    steps: Annotated[
+        int | None, typer.Option(min=1, help="the same course in so many steps: for E6, whose published one has 400000")
+    ] = None,
     settings: SetOption = None,
     known: Annotated[
         Path | None, typer.Option(help="the same table's result.json from elsewhere: its seeds are not trained again")
@@ -78,12 +82,16 @@ def reproduce(
     turned into a page beside it, with today's verdicts; nothing is trained.
     """
     if what.lower() == "list" or what.endswith(".json"):
-        if rows is not None or seeds or quick or show or known:
+        if rows is not None or seeds or quick or show or steps or known:
             raise GradcastError("gradcast reproduce list takes --out, --set and --json; name an ID for the rest")
         _of_no_experiment(what, out, settings or [], json=json)
         return
-    chosen = _names(rows)
-    wanted = request(what, out=out, rows=chosen, seeds=seeds, quick=quick, settings=settings or [], saved=known)
+    chosen, changes = _names(rows), settings or []
+    if steps is not None:
+        if quick:
+            raise GradcastError("--quick has a number of steps of its own; leave it or --steps out")
+        changes = [*changes, *course_settings(load(what), steps, changes)]
+    wanted = request(what, out=out, rows=chosen, seeds=seeds, quick=quick, settings=changes, saved=known)
     if wanted.unknown:
         warn([f"{known} has {', '.join(wanted.unknown)} with other settings or seeds, which are of no use here"])
     failed: dict[str, str] = {}

@@ -86,7 +86,7 @@ def with_changes(item: Item, changes: Mapping[str, Any]) -> Item:
 def names() -> list[str]:
     """IDs of all experiments: published tables, our own, then figures, in the order of their numbers."""
     found = [entry.name.removesuffix(".toml") for entry in _folder().iterdir() if entry.name.endswith(".toml")]
-    return sorted(found, key=lambda name: ("ECPZF".index(name[0]), int(name[1:] or 0)))
+    return sorted(found, key=lambda name: ("ECPSZF".index(name[0]), int(name[1:] or 0)))
 
 
 @cache
@@ -143,13 +143,13 @@ def _item(raw: Mapping[str, Any], common: Mapping[str, Any], before: list[Item])
 
 
 def _sweep(sweep: SweepTable, common: Mapping[str, Any], items: list[Item]) -> list[Item]:
-    table, key = sweep.key.split(".")
+    table, _, key = sweep.key.partition(".")
     tables = common
     if sweep.of:
         own = {item.name: item.setting for item in items}
         base = own[sweep.of] if sweep.of in own else _setting(sweep.of)
         tables = {} if base is None else base.model_dump()
-    settings = _parsed(tables, [{table: {key: value}} for value in sweep.values])
+    settings = _parsed(tables, [{table: {key: value} if key else value} for value in sweep.values])
     published: list[Figures | None] = [*sweep.published] or [None] * len(sweep.values)
     called = sweep.called or sweep.values
     paired = sweep.against in {item.sweep.name for item in items if item.sweep}

@@ -27,12 +27,12 @@ class RowTable(Table):
 
 
 class SweepTable(Table):
-    """One row for each value of one key."""
+    """One row for each value of one key, or of a whole table."""
 
     name: str
     label: str
     of: str = ""  # the row that is varied: of this experiment, or ID/row of another; default: the common tables
-    key: str
+    key: str  # TABLE.KEY, or TABLE where values are tables
     values: Annotated[list[Any], Field(min_length=1)]
     called: list[Any] = []  # what they are called, one for each value; default: the values themselves
     against: str = ""  # a row, or another sweep: its row of the same value

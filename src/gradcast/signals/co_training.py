@@ -141,8 +141,8 @@ ENTRY = signal_entry(
     CoTrainingSpec,
     _build,
     "co-training",
-    "three passes of unlabelled images and of the labelled batch, one of which is seed by seed, through each of two "
-    "networks, the second of which trains as the model does",
+    "three passes of unlabelled images and of the labelled batch, through each of two networks, the second of which "
+    "trains as the model does",
     "second-network",
     "pixels",
 )

@@ -124,7 +124,6 @@ def solved(product: Callable[[Latent], Latent], b: Latent, steps: int) -> Latent
 
 
 def _build(table: TnarSpec, context: Context) -> Tnar:
-    context.model.chance.unlabelled.drawn = True  # a step's numbers are its own from the first step on
     theta = context.model.theta
     vae = Vae(context.shape, table.widths, table.latent, context.seeds, theta, lr=table.vae_lr)
     return Tnar(vae, table, theta)

@@ -68,7 +68,6 @@ class Vat(Signal):
 
 
 def _build(table: VatSpec, context: Context) -> Vat:
-    context.model.chance.unlabelled.drawn = True  # a step's numbers are its own from the first step on
     return Vat(
         weight=table.weight,
         epsilon=table.epsilon,

@@ -106,3 +106,21 @@ def test_numbers_for_images_are_each_replicas_own() -> None:
     assert both.shape == (2, 50, 4)
     assert abs(both.mean() - 0.5) < 0.06  # four standard deviations
     assert 0 <= both.min() < both.max() < 1
+
+
+def test_a_first_draw_that_comes_late_is_that_of_its_step_whoever_drew_before() -> None:
+    """Replica 7 uses no unlabelled images in the first step, where the one beside it does."""
+    together, alone = Chance([3, 7], CPU), Chance([7], CPU)
+    like = torch.ones(1, dtype=torch.float64)
+    for chance in (together, alone):
+        chance.begin(0)
+    together.unlabelled.uniform(2, 3, like)
+    for chance in (together, alone):
+        chance.begin(1)
+    labelled = [chance.labelled.uniform(2, 3, like)[-1] for chance in (together, alone)]
+    unlabelled = [chance.unlabelled.uniform(2, 3, like)[-1] for chance in (together, alone)]
+    again = [chance.labelled.uniform(2, 3, like)[-1] for chance in (together, alone)]
+    assert torch.equal(*labelled)
+    assert torch.equal(*unlabelled)
+    assert torch.equal(*again)
+    assert not torch.equal(labelled[0], again[0])

@@ -1,6 +1,6 @@
 """Random numbers inside a network: every replica has its own, whoever trains beside it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
@@ -21,9 +21,15 @@ class Noise:
 
     checkpointed: ClassVar[tuple[str, ...]] = ("drawn",)
 
-    def __init__(self, generators: Sequence[torch.Generator]) -> None:
-        self.generators = list(generators)
+    def __init__(self, generators: Sequence[torch.Generator], renew: Callable[[], None] = lambda: None) -> None:
+        self.generators, self.renew = list(generators), renew
         self.drawn = False  # whether anybody ever asked
+
+    def asked(self) -> None:
+        """Before numbers are drawn. Until somebody asks, steps renew nothing; then this one has to."""
+        if not self.drawn:
+            self.renew()
+        self.drawn = True
 
     def dropped(self, x: Float[Tensor, "n *shape"], p: float, *, channels: bool) -> Float[Tensor, "n *shape"]:
         """Dropout of numbers, or of whole channels, of images that lie replica by replica."""
@@ -31,7 +37,7 @@ class Noise:
 
     def kept(self, x: Float[Tensor, "n *shape"], p: float, *, channels: bool) -> Float[Tensor, "n *_"]:
         """What dropout multiplies such images with; of ``x`` only the shape matters."""
-        self.drawn = True
+        self.asked()
         kept = x.new_empty(*x.shape[:2], *[1] * (x.dim() - 2)) if channels else torch.empty_like(x)
         for mask, generator in zip(kept.chunk(len(self.generators)), self.generators, strict=True):
             _draw(mask, 1 - p, generator)
@@ -39,7 +45,7 @@ class Noise:
 
     def uniform(self, count: int, numbers: int, like: Tensor) -> Float[Tensor, "r count numbers"]:
         """So many numbers from 0 to 1 for each of so many images."""
-        self.drawn = True
+        self.asked()
         drawn = torch.empty(len(self.generators), count, numbers, dtype=like.dtype, device=like.device)
         for row, generator in zip(drawn, self.generators, strict=True):
             row.uniform_(generator=generator)
@@ -47,7 +53,7 @@ class Noise:
 
     def normal(self, shape: Sequence[int], like: Tensor) -> Float[Tensor, "r *shape"]:
         """Standard normal numbers of this shape for each replica."""
-        self.drawn = True
+        self.asked()
         drawn = torch.empty(len(self.generators), *shape, dtype=like.dtype, device=like.device)
         for row, generator in zip(drawn, self.generators, strict=True):
             row.normal_(generator=generator)
@@ -56,7 +62,8 @@ class Noise:
     @contextmanager
     def alone(self, replica: int) -> Iterator[None]:
         """Torch's own generator takes this replica's numbers: for code that draws in ways unknown to us."""
-        self.drawn, generator = True, self.generators[replica]
+        self.asked()
+        generator = self.generators[replica]
         cuda = generator.device.type == "cuda"
         with torch.random.fork_rng(devices=[generator.device] if cuda else []):
             if cuda:
@@ -87,8 +94,8 @@ class Chance:
 
     def __init__(self, seeds: Sequence[int], device: torch.device, purpose: str = "") -> None:
         self.seeds, self.purpose = list(seeds), purpose  # networks of other purposes have other numbers
-        self.labelled, self.unlabelled = (Noise([torch.Generator(device) for _ in seeds]) for _ in range(2))
-        self._renew(0)
+        self.step: int | str = 0
+        self.labelled, self.unlabelled = (self._noise(what, device) for what in ("labelled", "unlabelled"))
 
     @property
     def generators(self) -> list[torch.Generator]:
@@ -97,13 +104,20 @@ class Chance:
 
     def begin(self, step: int | str) -> None:
         """A step is coming, a number or a name of its own; networks that draw nothing need nothing."""
+        self.step = step
         if self.labelled.drawn or self.unlabelled.drawn:
-            self._renew(step)
+            self.labelled.renew()
+            self.unlabelled.renew()
 
-    def _renew(self, step: int | str) -> None:
-        for what, noise in (("labelled", self.labelled), ("unlabelled", self.unlabelled)):
-            for seed, generator in zip(self.seeds, noise.generators, strict=True):
-                generator.manual_seed(derive(seed, "dropout", what, step, *filter(None, [self.purpose])))
+    def _noise(self, what: str, device: torch.device) -> Noise:
+        generators = [torch.Generator(device) for _ in self.seeds]
+
+        def renew() -> None:
+            for seed, generator in zip(self.seeds, generators, strict=True):
+                generator.manual_seed(derive(seed, "dropout", what, self.step, *filter(None, [self.purpose])))
+
+        renew()
+        return Noise(generators, renew)
 
 
 class Undropped(TorchFunctionMode):
