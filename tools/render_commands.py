@@ -69,7 +69,7 @@ def _placeholder(own: TyperArgument) -> str:
 
 
 def _argument(own: TyperArgument) -> str:
-    word = _placeholder(own).replace("|", "\\|")
+    word = _placeholder(own).replace("|", " or ")  # a sign that ends a cell
     return f"| `{word}` | {_default(own)} | {_marked(own.help or '')} |".replace("  |", " |")
 
 
@@ -87,7 +87,7 @@ def _value(own: TyperOption) -> str:
     bounds = [Ge(own.min)] if own.min is not None else []
     bounds += [Le(own.max)] if own.max is not None else []
     words = f"`{own.metavar}`" if own.metavar else "path" if one is Path else type_words(one, bounds)
-    return f"{words}{', repeatable' if own.multiple else ''}".replace("|", "\\|")
+    return f"{words.replace('|', ' or ')}{', repeatable' if own.multiple else ''}"
 
 
 def _default(own: TyperArgument | TyperOption) -> str:
