@@ -2,6 +2,7 @@ from pathlib import Path
 
 import torch
 
+import gradcast
 from gradcast.cluster.ranks import Ranks
 from gradcast.runs.environment import describe, source_digest
 
@@ -10,6 +11,7 @@ def test_description_names_what_may_explain_a_difference() -> None:
     found = describe(torch.device("cpu"))
     assert found["device"] == "cpu"
     assert isinstance(found["versions"], dict)
+    assert found["versions"]["gradcast"] == gradcast.__version__
     assert (
         found["versions"]["torch"] == torch.__version__.partition("+")[0]
         or found["versions"]["torch"] == torch.__version__

@@ -84,7 +84,9 @@ def check(
 
 
 @app.command()
-def fetch(name: str, data: DataOption = None) -> None:
+def fetch(
+    name: Annotated[str, typer.Argument(help="of the dataset, as gradcast data list has it")], data: DataOption = None
+) -> None:
     """Download a dataset from its publisher, verify it and unpack it; an interrupted download goes on where it was."""
     dataset, folder = _dataset(name), data_folder(data)
     if not dataset.downloads:

@@ -59,7 +59,8 @@ class GradientLearner(nn.Module):
             "cosine" maximises the mean cosine to the true gradient.
         lr: learning rate of h; None takes the host's ``eta``, as the published code does.
         optimizer: "sgd" or "adam".
-        momentum, decay: of "sgd".
+        momentum: of "sgd".
+        decay: weight decay of "sgd".
         tau: "batch" scales by the mean row norm of the true gradient, "per_sample" by each row's own. "previous" scales
             predictions by the mean of the labelled batch before; the first ones are zero.
         absent: the logit of classes that do not exist for a batch: h sees 0 there and predicts 0. None: all exist.

@@ -45,12 +45,12 @@ class HeadStartSpec(Table):
 
     steps: Natural = 0  # 0: no head start
     batch: Positive = 512  # images a step, each in as many views as the signals want
-    signal: Annotated[list[SignalSpec], BeforeValidator(_tables), Field(min_length=1)] = [ALONE]
+    signal: Annotated[list[SignalSpec], BeforeValidator(_tables), Field(min_length=1)] = [ALONE]  # label-free ones
     pool: str = ""  # name of one of the row's pools; empty: the first
-    optimizer: Literal["sgd", "adamw"] = "sgd"
+    optimizer: Literal["sgd", "adamw"] = "sgd"  # of the head start alone
     lr: Rate = 0.12  # at its peak
     momentum: Momentum = 0.9  # of sgd
-    weight_decay: Weight = 1e-4
+    weight_decay: Weight = 1e-4  # of either optimizer
     warm_up: Probability = 0.1  # share of the steps in which the rate rises; then it falls to zero by a cosine
     shared: bool = False  # one for all seeds; otherwise each has its own
     probes: Natural = 10  # how often the features are looked at: nearest neighbours among the first task's images

@@ -48,15 +48,15 @@ class MlpSpec(ModelTable):
     """A multilayer perceptron."""
 
     name: Literal["mlp"] = "mlp"
-    hidden: list[Positive] = [100, 100]
-    norm: Norm = "none"
+    hidden: list[Positive] = [100, 100]  # units of each hidden layer
+    norm: Norm = "none"  # batch: BatchNorm after every hidden layer
 
 
 class SlimResNetSpec(ModelTable):
     """The slim ResNet-18 of the image experiments."""
 
     name: Literal["slim-resnet18"]
-    width: Positive = 20
+    width: Positive = 20  # channels of the first stage; the last has eight times as many
 
     @property
     def latent(self) -> int:
@@ -79,9 +79,9 @@ class AlexNetSpec(ModelTable):
     """The AlexNet-like network of adversarial continual learning, with one linear layer after it."""
 
     name: Literal["alexnet-like"]
-    latent: Positive = 128
-    widths: list[Positive] = [1024, 1024, 512]
-    channels: Annotated[list[Positive], Field(min_length=3, max_length=3)] = list(CHANNELS)
+    latent: Positive = 128  # features before the linear layer
+    widths: list[Positive] = [1024, 1024, 512]  # units of the linear layers before the features
+    channels: Annotated[list[Positive], Field(min_length=3, max_length=3)] = list(CHANNELS)  # of the convolutions
     omitted_defaults: ClassVar[tuple[str, ...]] = ("channels", *ModelTable.omitted_defaults)
 
 
@@ -97,8 +97,8 @@ class WideResNetSpec(ModelTable):
     """A wide residual network with leaky ReLU; as it stands WRN-28-2."""
 
     name: Literal["wide-resnet"]
-    depth: Positive = 28
-    width: Positive = 2
+    depth: Positive = 28  # layers: 4 + 6 N
+    width: Positive = 2  # times 16: channels of the first stage
     momentum: Share = 0.1  # of a batch in BatchNorm's running statistics; the usual code has 0.001, for a million steps
     unseen: ClassVar[tuple[str, ...]] = ("momentum",)
 
@@ -113,11 +113,11 @@ class WideResNetSpec(ModelTable):
 
 
 class OwnNetworkSpec(ModelTable):
-    """Anybody's ``nn.Module``; see ``networks/own.py`` for how it is called."""
+    """Anybody's ``nn.Module``; see ``networks/python_network.py`` for how it is called."""
 
     name: Literal["python"]
     path: str  # "package.module:Class", or a function that makes one
-    arguments: dict[str, bool | int | float | str] = {}
+    arguments: dict[str, bool | int | float | str] = {}  # further keywords of the class or function
     unseen: ClassVar[tuple[str, ...]] = ("path", "arguments")
 
 

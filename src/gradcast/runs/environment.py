@@ -9,17 +9,18 @@ from pathlib import Path
 
 import torch
 
+import gradcast
 from gradcast.cluster.ranks import Ranks
 
 PACKAGE = Path(__file__).resolve().parent.parent
 RANKS = "ranks"  # key of env.json
-PACKAGES = ("gradcast", "torch", "numpy", "scipy", "scikit-learn", "pillow", "pydantic")
+PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "pillow", "pydantic")
 
 
 def describe(device: torch.device, ranks: Ranks | None = None) -> dict[str, object]:
     """Facts that may explain a difference between two runs; how many ranks trained, where that were several."""
     facts: dict[str, object] = {
-        "versions": {"python": platform.python_version()} | {name: installed(name) for name in PACKAGES},
+        "versions": versions(),
         "commit": _commit(),
         "source": source_digest(PACKAGE),
         "platform": platform.platform(),
@@ -27,6 +28,15 @@ def describe(device: torch.device, ranks: Ranks | None = None) -> dict[str, obje
         "threads": torch.get_num_threads(),
     }
     return facts if ranks is None else facts | {RANKS: ranks.size}
+
+
+def versions() -> dict[str, str | None]:
+    """Of Python, of this package as it runs, and of what it stands on.
+
+    Our own is that of the code: an installation beside the checkout that runs may be another one.
+    """
+    own = {"python": platform.python_version(), "gradcast": gradcast.__version__}
+    return own | {name: installed(name) for name in PACKAGES}
 
 
 @cache

@@ -29,7 +29,7 @@ class CoTrainingSpec(SignalTable):
     agreement: Weight = 10.0  # of the Jensen-Shannon divergence of both networks' answers to unlabelled images
     difference: Weight = 0.5  # of the cross entropy on adversarial examples
     epsilon: Weight = 0.02  # size of an adversarial change, where pixels reach from 0 to 1
-    ramp: Probability = 80 / 600  # share of a task's updates in which both weights rise
+    ramp: Probability = 80 / 600  # share of a task's updates in which both weights rise; published: 80 of 600 epochs
 
 
 class CoTraining(Signal):

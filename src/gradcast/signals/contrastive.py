@@ -25,8 +25,8 @@ class ContrastiveSpec(SignalTable):
     """Two views of an image look alike to the features."""
 
     name: Literal["contrastive"]
-    weight: Weight = 0.3
-    temperature: Rate = 0.2
+    weight: Weight = 0.3  # of the loss
+    temperature: Rate = 0.2  # that similarities are divided by
     head: list[Positive] = [128, 64]  # widths of the projection head
     augment: list[AnyAugmentation] = ["resized-crop", "flip", "jitter"]  # what makes a view
     labelled: bool = False  # whether labelled and replayed images are shown too, views of one class as partners

@@ -20,8 +20,8 @@ class DistilSpec(SignalTable):
     """The heads of past tasks say what they said before this task."""
 
     name: Literal["distil"]
-    weight: Weight = 1.0
-    temperature: Rate = 2.0
+    weight: Weight = 1.0  # of the divergence
+    temperature: Rate = 2.0  # that logits are divided by
 
 
 class Distil(Signal):

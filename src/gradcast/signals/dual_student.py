@@ -30,7 +30,7 @@ class DualStudentSpec(SignalTable):
     stabilisation: Weight = 100.0  # of the distance from the stable student's answer
     threshold: Probability = 0.8  # probability above which an answer may be stable; CIFAR-100 0.4
     distance: Weight = 0.01  # of the squared distance between the logits of a student's two heads
-    ramp: Probability = 5 / 300  # share of a task's updates in which consistency and stabilisation rise
+    ramp: Probability = 5 / 300  # share of a task's updates in which both weights rise; published: 5 of 300 epochs
 
 
 @dataclass(frozen=True)

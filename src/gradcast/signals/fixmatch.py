@@ -20,7 +20,7 @@ from gradcast.streams.named_augmentations import AnyAugmentation, named
 class MatchTable(SignalTable):
     """What signals have that match strong views to weak ones."""
 
-    weight: Weight = 1.0
+    weight: Weight = 1.0  # of the loss of strong views
     threshold: Probability = 0.95  # probability of the best class from which on a weak view decides
     weak: list[AnyAugmentation] = ["flip", "shift"]  # what makes a weak view
     strong: list[AnyAugmentation] = ["flip", "shift", "colour-jitter", "greyscale", "cutout"]  # what makes a strong one

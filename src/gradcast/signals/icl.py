@@ -24,9 +24,9 @@ class IclSpec(MatchTable):
 
     name: Literal["icl"]
     contrast: Weight = 0.5  # weight of the interpolated contrast; weight is that of FixMatch's loss
-    temperature: Rate = 1.0
+    temperature: Rate = 1.0  # that similarities are divided by
     beta: Rate = 0.75  # parameter of the Beta distribution of mixtures
-    head: list[Positive] = [32, 32]  # widths of the projection head
+    head: list[Positive] = [32, 32]  # widths of the projection head, with BatchNorm and ReLU between its layers
 
 
 class Icl(Signal):

@@ -20,7 +20,7 @@ class MetaGradientSpec(SignalTable):
     """Labels that would make a step on them good for the labelled batch."""
 
     name: Literal["meta-gradient"]
-    weight: Weight = 1.0
+    weight: Weight = 1.0  # of the squared distance from the pseudo labels
     mix_up: Weight = 0.0  # parameter of the Beta distribution of mixtures with labelled images; 0: none are made
     omitted_defaults: ClassVar[tuple[str, ...]] = ("mix_up",)
 

@@ -24,9 +24,9 @@ class NoiseSpec(SignalTable):
     """Random logit gradients."""
 
     name: Literal["noise"]
-    distribution: Distribution = "normal"
+    distribution: Distribution = "normal"  # of each number of a logit gradient
     scaled: bool = False  # rows have length alpha * tau, as predicted ones have
-    alpha: Weight = 0.001
+    alpha: Weight = 0.001  # length of a row where ``scaled``, as a share of tau
 
 
 class Noise(LogitSignal):

@@ -31,18 +31,18 @@ class PredictedSpec(SignalTable):
     """Predicted gradients; see ``GradientLearner`` for the meaning of each."""
 
     name: Literal["predicted"]
-    hidden: list[Positive] = list(HIDDEN)
-    alpha: Weight = ALPHA
-    loss_scale: Weight = LOSS_SCALE
+    hidden: list[Positive] = list(HIDDEN)  # units of h's hidden layers
+    alpha: Weight = ALPHA  # length of a predicted gradient, as a share of tau
+    loss_scale: Weight = LOSS_SCALE  # factor on h's loss
     objective: Objective | Meta = "fitness"  # meta: the labelled loss after a step of the model along h's predictions
-    tau: Tau = "batch"  # previous: that of the labelled batch before, for unlabelled images
-    optimizer: OptimizerName = "sgd"
+    tau: Tau = "batch"  # length of labelled logit gradients: mean over the batch, of the batch before, or of each image
+    optimizer: OptimizerName = "sgd"  # of h
     lr: Rate | Literal["learner"] = "learner"  # step size of h; the published code takes the learner's
-    activation: Activation = "relu"
-    bias: bool = False
-    directions: Directions = "learned"
+    activation: Activation = "relu"  # between h's layers
+    bias: bool = False  # whether h's layers have a bias
+    directions: Directions = "learned"  # frozen: h stays as it begins, a control
     momentum: Momentum = 0.0  # of h's own SGD
-    decay: Weight = 0.0
+    decay: Weight = 0.0  # weight decay of h
     omitted_defaults: ClassVar[tuple[str, ...]] = ("momentum", "decay")
 
     @model_validator(mode="after")

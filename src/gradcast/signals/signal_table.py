@@ -19,9 +19,9 @@ class SignalTable(Table):
 class LabelsTable(SignalTable):
     """What gradients of labels have, whoever gives the labels."""
 
-    weight: Weight = 1.0
+    weight: Weight = 1.0  # of the cross entropy
     scaled: bool = False  # rows of the logit gradient have length alpha * tau, whatever the weight
-    alpha: Weight = 0.001
+    alpha: Weight = 0.001  # length of a row where ``scaled``, as a share of tau
 
     @model_validator(mode="after")
     def _one_length(self) -> "LabelsTable":

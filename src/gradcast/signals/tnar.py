@@ -37,11 +37,11 @@ class TnarSpec(SignalTable):
     normal_epsilon: Rate = 1.0  # size of the change across, in the numbers that the network sees
     zeta: Weight = 0.001  # how strongly the change across is kept away from the one along
     normalise: Normalise = "largest"  # what the size of a change is: its largest entry, or its length
-    xi: Rate = 0.01  # size of the change that tells a direction
+    xi: Rate = 0.01  # size of the change that tells a direction; 1e-6 in the release, below single precision
     iterations: Positive = 1  # of the power method
     solver_steps: Positive = 4  # of conjugate gradients
     latent: Positive = 512  # latent numbers of the VAE
-    widths: Annotated[list[Positive], Field(min_length=1)] = [128, 256, 512]  # of the encoder's layers
+    widths: Annotated[list[Positive], Field(min_length=1)] = [128, 256, 512]  # of the encoder; decoder reversed
     vae_lr: Rate = 1e-3  # of the VAE's Adam
     warm_up: Natural = 0  # unlabelled batches that train the VAE alone, before the model learns from any
 

@@ -20,11 +20,11 @@ class VatSpec(SignalTable):
     """The model shall say the same of an image and of its worst neighbour."""
 
     name: Literal["vat"]
-    weight: Weight = 1.0
+    weight: Weight = 1.0  # of the divergence
     epsilon: Rate = 2.0  # length of the adversarial change of an image, as the network sees it
     xi: Rate = 0.1  # length of the change that tells its direction
     iterations: Positive = 1  # of the power method
-    entropy: Weight = 0.0  # weight of the entropy of what the model says of images themselves
+    entropy: Weight = 0.0  # weight of the entropy of what the model says of images; 1: VAT with entropy minimisation
 
 
 class Vat(Signal):

@@ -26,7 +26,7 @@ class VicregSpec(SignalTable):
     """Two views of an image look alike, and all numbers that describe them say something of their own."""
 
     name: Literal["vicreg"]
-    weight: Weight = 0.3
+    weight: Weight = 0.3  # of the whole loss
     variance: Weight = 1.0  # of the term that keeps deviations at one or more; likeness has weight 1
     covariance: Weight = 0.04  # of the term that keeps numbers uncorrelated
     head: list[Positive] = [256, 256]  # widths of the projection head

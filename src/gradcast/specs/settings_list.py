@@ -1,4 +1,4 @@
-"""The settings of a table as a person reads them: name, default, meaning."""
+"""The settings of a table as a person reads them: name, type, default, meaning."""
 
 import inspect
 import re
@@ -8,8 +8,10 @@ from functools import cache
 from pydantic_core import PydanticUndefined
 
 from gradcast.specs.table import Table
+from gradcast.specs.type_words import type_words
 
 COMMENT = re.compile(r"^    (\w+):[^#]*?(?:#\s*(.*))?$")  # a field of a table; what it means stands behind it
+DIGITS = 10  # of a number that is written as it is
 
 
 @dataclass(frozen=True)
@@ -17,20 +19,20 @@ class SettingLine:
     """One key of a table."""
 
     name: str
-    type: str
+    type: str  # in words
     default: str  # empty: it must be given
     meaning: str  # empty where the name says it all
 
 
 def settings_of(table: type[Table]) -> list[SettingLine]:
-    """Every key but ``name``; meanings are the comments in the source."""
+    """Every key but ``name``, which says which table it is; meanings are the comments in the source."""
     meanings = _meanings(table)
     found = []
     for name, info in table.model_fields.items():
         if name == "name":
             continue
         default = "" if info.default is PydanticUndefined else _written(info.default)
-        found.append(SettingLine(name, _type(info.annotation), default, meanings.get(name, "")))
+        found.append(SettingLine(name, type_words(info.annotation, info.metadata), default, meanings.get(name, "")))
     return found
 
 
@@ -48,9 +50,8 @@ def _meanings(table: type[Table]) -> dict[str, str]:
 
 
 def _written(value: object) -> str:
-    return {True: "true", False: "false"}.get(value, repr(value)) if isinstance(value, bool) else str(value) or '""'
-
-
-def _type(annotation: object) -> str:
-    text = getattr(annotation, "__name__", None) if isinstance(annotation, type) else str(annotation)
-    return re.sub(r"typing\.|, (?:allow_inf_nan|strict)=\w+", "", str(text))
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and len(str(value)) > DIGITS:
+        return f"about {value:.3g}"
+    return str(value) or '""'

@@ -51,21 +51,21 @@ def _known_source(name: str) -> str:
 class StreamSpec(Table):
     """Which labelled tasks, in which portions."""
 
-    source: Annotated[str, AfterValidator(_known_source)] = "digits"
+    source: Annotated[str, AfterValidator(_known_source)] = "digits"  # dataset; gradcast methods lists all
     path: Place | list[Place] = ""  # where the source 'folder', 'npz' or 'tasks' lies; of tasks also a list
     size: Pixels | Literal["own"] = "own"  # pixels a side
-    colour: Colour = "own"
-    normalise: Normalise = "unit"
+    colour: Colour = "own"  # own: as the source has it
+    normalise: Normalise = "unit"  # unit: from 0 to 1; standard: mean 0 and deviation 1; or published constants
     augment: list[AnyAugmentation] = []  # labelled training images
-    scenario: Scenario = "rotated"
+    scenario: Scenario = "rotated"  # what tells tasks apart; own: the source says it
     tasks: TaskCount | Literal["own"] = 10  # own: as many as the source 'tasks' has
     classes_per_task: Positive | Literal["even"] = "even"  # split only
     class_order: Literal["natural", "shuffled", "seeded"] | list[Natural] = "natural"  # seeded: each seed has its own
     samples: Positive | Literal["all"] = "all"  # labelled images a task
     ratio: Share = 1.0  # share of them that is used
     labels: Positive | Literal["all"] = "all"  # images a task that keep their label, equally many of every class
-    batch: Positive = 10
-    epochs: EpochCount = 1
+    batch: Positive = 10  # labelled images a step
+    epochs: EpochCount = 1  # passes through a task, where the schedule is constant
     blurry: Probability = 0.0  # share of a task's training images that come from its neighbours; split and own alone
     validation: Annotated[float, Field(ge=0, lt=1)] = 0.0  # share of training images that take the test images' place
     first_tasks: TaskCount | Literal["all"] = "all"  # only the first of the tasks are trained, as they are with all
@@ -159,15 +159,15 @@ OneOrMore = (BeforeValidator(_listed), PlainSerializer(_alone), Field(min_length
 class Setting(Table):
     """Everything that makes one row of results."""
 
-    stream: StreamSpec = StreamSpec()
-    model: ModelSpec = MlpSpec()
-    learner: LearnerSpec = GemSpec()
-    signal: Annotated[list[SignalSpec], *OneOrMore] = [NoSignalSpec()]
-    policy: Policy = Policy()
-    pool: Annotated[list[PoolSpec], *OneOrMore] = [PatchesSpec()]
-    evaluation: EvaluationSpec = EvaluationSpec()
-    schedule: ScheduleSpec = ConstantSpec()
-    head_start: HeadStartSpec = HeadStartSpec()
+    stream: StreamSpec = StreamSpec()  # labelled tasks in order
+    model: ModelSpec = MlpSpec()  # the network
+    learner: LearnerSpec = GemSpec()  # the continual learner
+    signal: Annotated[list[SignalSpec], *OneOrMore] = [NoSignalSpec()]  # what unlabelled images add, one or several
+    policy: Policy = Policy()  # when signals are used
+    pool: Annotated[list[PoolSpec], *OneOrMore] = [PatchesSpec()]  # unlabelled images, one pool or several
+    evaluation: EvaluationSpec = EvaluationSpec()  # how accuracy is counted
+    schedule: ScheduleSpec = ConstantSpec()  # how long a task trains, at which rates
+    head_start: HeadStartSpec = HeadStartSpec()  # training on a pool before the first task
     omitted_defaults: ClassVar[tuple[str, ...]] = ("schedule", "head_start")
 
     @property
@@ -233,9 +233,9 @@ class Row(Table):
     """A labelled setting; the first row of a run is the base the others are compared with."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=LONGEST_NAME)]
-    label: Words
-    setting: Setting
-    control: ControlKey = None
+    label: Words  # what tables call the row
+    setting: Setting  # the tables of the specification, and what this row changes
+    control: ControlKey = None  # rows of which it is a control; true: those that differ by signal or pool alone
     omitted_defaults: ClassVar[tuple[str, ...]] = ("control",)
 
 
@@ -243,10 +243,10 @@ class Spec(Table):
     """A run: rows that share seeds."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9._-]*[a-z0-9_-])?$", max_length=LONGEST_NAME)]
-    title: Words = ""
-    seeds: Annotated[list[Natural], Field(min_length=1)] = [0, 1, 2, 3, 4]
-    dtype: Arithmetic = "float32"
-    rows: Annotated[list[Row], Field(min_length=1)]
+    title: Words = ""  # a line about the run
+    seeds: Annotated[list[Natural], Field(min_length=1)] = [0, 1, 2, 3, 4]  # trained for every row
+    dtype: Arithmetic = "float32"  # arithmetic of training
+    rows: Annotated[list[Row], Field(min_length=1)]  # the first is the base
 
     @model_validator(mode="after")
     def _names_and_seeds_are_distinct(self) -> "Spec":

@@ -18,7 +18,7 @@ PoolName = Literal[
 class PoolTable(Table):
     """What every pool of unlabelled images has; they are brought to the stream's shape."""
 
-    transform: TransformName = "plain"
+    transform: TransformName = "plain"  # how images come to the stream's size; plain cuts to the middle
     augment: list[AnyAugmentation] = []  # after the transform
     scale: Literal["labelled", "reference"] = "labelled"  # reference: normalised as in the published code
     ratio: Share = 1.0  # share of the pool that may be drawn
@@ -28,28 +28,28 @@ class PatchesSpec(PoolTable):
     """Crops of two photographs that ship with scikit-learn."""
 
     name: Literal["patches"] = "patches"
-    count: ImageCount = 2000
+    count: ImageCount = 2000  # images that are made
 
 
 class BlankSpec(PoolTable):
     """Images that show nothing: each of one grey, or of random pixels."""
 
     name: Literal["grey", "pixels"]
-    count: ImageCount = 2000
+    count: ImageCount = 2000  # images that are made
 
 
 class FolderSpec(PoolTable):
     """Any folder or zip archive of images."""
 
     name: Literal["folder"]
-    path: Place
+    path: Place  # of the folder or archive
 
 
 class NpzPoolSpec(PoolTable):
     """An .npz file with an array ``x`` of images or of feature vectors."""
 
     name: Literal["npz"]
-    path: Place
+    path: Place  # of the file
 
 
 class DatasetPoolSpec(PoolTable):
@@ -74,7 +74,7 @@ class OwnPoolSpec(PoolTable):
 
 
 class CallersPoolSpec(PoolTable):
-    """Images that the caller of ``gradcast.runs.run`` brings along."""
+    """Images that the caller of ``gradcast.run`` brings along."""
 
     name: Literal["python"]
 

@@ -18,9 +18,9 @@ class SweepTable(Table):
 
     over: list[str]  # KEY=VALUES
     row: str = ""  # which row is tuned; empty: the only one that is not the base
-    search: Literal["grid", "random", "tpe"] = "grid"
+    search: Literal["grid", "random", "tpe"] = "grid"  # how trials are chosen
     trials: Positive | None = None  # of random and tpe
-    search_seed: Natural = 0
+    search_seed: Natural = 0  # of random and tpe
     tune_seeds: Positive | Seeds = 3  # how many, from 100 on; or which
     tune_tasks: TaskCount | None = None  # tune on the first tasks alone
     validation: Annotated[float, Field(gt=0, lt=1)] = 0.1  # share of training images that trials are tested on

@@ -29,23 +29,23 @@ class RunEntry(Table):
     """A [[run]]."""
 
     what: str  # a preset, or a file beside the suite
-    set: list[str] = []  # noqa: RUF012 -- pydantic copies it
-    seeds: Positive | None = None  # 0 to N-1; None: those of the specification
+    set: list[str] = []  # settings to change, as --set has them
+    seeds: Positive | None = None  # 0 to N-1; left out: those of the specification
 
 
 class SweepEntry(SweepTable):
     """A [[sweep]]."""
 
-    what: str
-    set: list[str] = []  # noqa: RUF012 -- as above
+    what: str  # a preset, or a file beside the suite
+    set: list[str] = []  # settings to change, as --set has them
 
 
 class SuiteTable(Table):
     """The whole file."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=LONGEST_NAME)]
-    run: list[RunEntry] = []  # noqa: RUF012 -- as above
-    sweep: list[SweepEntry] = []  # noqa: RUF012 -- as above
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=LONGEST_NAME)]  # of its report's folder
+    run: list[RunEntry] = []  # what is trained as it is
+    sweep: list[SweepEntry] = []  # what is tuned first
 
 
 @dataclass(frozen=True)

@@ -72,10 +72,11 @@ def sweep(
     The best is compared with the first row on seeds 0 to 9 and the test images. The same call never trains a trial
     twice.
 
+    Arguments that are not listed are those of ``gradcast.run``.
+
     Args:
         spec: what to tune, as ``gradcast.load`` or ``gradcast.parse`` gives it.
         over: values by key, as in ``{"signal.alpha": [0.001, 0.01], "learner.lr": "log:0.01:0.3:5"}``.
-        out, data, device, threads, progress, source, pool, on, at_once: as for ``gradcast.run``.
         options: ``row``, ``search`` ("grid", "random", "tpe"), ``trials``, ``search_seed``, ``tune_seeds``,
             ``tune_tasks``, ``validation``, ``prune``, ``prune_after``, ``seeds`` and ``parallel``, as the options of
             ``gradcast sweep``.

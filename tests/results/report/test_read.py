@@ -11,6 +11,7 @@ from gradcast.results.statistics import holm
 from gradcast.runs.directory import FAMILY, TableFamily
 from gradcast.runs.run import run as train
 from gradcast.runs.sealed import digest, write_sealed
+from gradcast.runs.seed_store import STORE
 from gradcast.specs.text import load
 from tests.results.report.copies import copy_of_run, unfinish, with_portrait
 from tests.trained_runs import finished
@@ -148,6 +149,7 @@ def test_runs_of_a_folder_in_order_and_a_damaged_one_named(tmp_path: Path) -> No
     for name in ("b", "a", "c"):
         copy_of_run(tmp_path / name)
     (tmp_path / "notes").mkdir()
+    (tmp_path / STORE / "cell" / "seed-0").mkdir(parents=True)
     (tmp_path / "c" / "spec.toml").write_text("seeds = 3")
     (tmp_path / "b" / "spec.toml").unlink()
     assert [path.name for path in find(tmp_path)] == ["a", "b", "c"]

@@ -23,6 +23,7 @@ from gradcast.results.report.beside import (
 from gradcast.results.report.progress import accuracy_so_far, metrics_so_far, over_seen_tasks
 from gradcast.results.result import COURSES, Courses, RowResult, courses
 from gradcast.runs.directory import RunDirectory
+from gradcast.runs.seed_store import STORE
 from gradcast.runs.step_log import Line
 from gradcast.specs.spec import Row, Spec
 
@@ -190,4 +191,5 @@ def _logs(directory: RunDirectory, seeds: Sequence[int], row: Row, flaws: list[s
 
 
 def _is_run(path: Path) -> bool:
-    return (path / "spec.toml").is_file() or any(path.glob("*/seed-*"))
+    """A run directory, also one that lost its specification; the store of trained seeds beside it is none."""
+    return (path / "spec.toml").is_file() or (path.name != STORE and any(path.glob("*/seed-*")))

@@ -1,0 +1,23 @@
+"""The description that a package index shows; everything else about the package is in pyproject.toml.
+
+README.md links to files of the repository. Nothing of it lies beside a package, so there the links become words.
+"""
+
+import re
+from pathlib import Path
+
+from setuptools import setup
+
+LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)([^)\s]+)\)")
+
+
+def described(readme: str) -> str:
+    """Without links into the repository: ``[table](docs/x.md)`` is table (docs/x.md), a file's own name is itself."""
+    return LINK.sub(lambda link: link[1] if link[1] == link[2] else f"{link[1]} ({link[2]})", readme)
+
+
+if __name__ == "__main__":
+    setup(
+        long_description=described((Path(__file__).parent / "README.md").read_text(encoding="utf-8")),
+        long_description_content_type="text/markdown",
+    )
