@@ -22,7 +22,7 @@ def test_it_takes_whatever_run_takes(tmp_path: Path) -> None:
     )
     again = called("ssl", *short(), "--seeds", "1", "--deterministic", "--out", "other", "--json", cwd=tmp_path)
     one, other = (tmp_path / json.loads(result.stdout)["directory"] for result in (often, again))
-    weights = "mg-predicted/seed-0/weights.safetensors"
+    weights = "mg/seed-0/weights.safetensors"
     assert (one / weights).read_bytes() == (other / weights).read_bytes()
     wrong = called("ssl", *short(), "--log", "tensorbord", cwd=tmp_path)
     assert (wrong.returncode, "did you mean 'tensorboard'" in wrong.stderr) == (2, True)
