@@ -12,8 +12,9 @@ from gradcast.errors import GradcastError
 from gradcast.results.quick import QUICK_LOOK
 from gradcast.specs import text as specfile
 from gradcast.specs.spec import Spec
+from gradcast.training.schedule_tables import COUNTED
 
-COURSE = "steps|warm_up|milestones|ramp|test_every"  # what is counted in steps
+OF_COURSE = rf"(row\..+\.)?schedule\.({'|'.join(COUNTED)})"  # settings that --quick and --steps make
 QUICK, QUICK_STEPS, QUICK_SEEDS = 100, 100, 2  # a hundredth of the steps, but no fewer than that
 
 
@@ -41,7 +42,7 @@ def ssl(
     if quick and steps:
         raise GradcastError("--quick has a number of steps of its own; leave it or --steps out")
     keys = [setting.partition("=")[0].strip() for setting in settings or []]
-    own = next((key for key in keys if re.fullmatch(rf"(row\..+\.)?schedule\.({COURSE})", key)), None)
+    own = next((key for key in keys if re.fullmatch(OF_COURSE, key)), None)
     if (quick or steps) and own:
         raise GradcastError(f"{own} is part of the course that --quick and --steps set; leave it or them out")
     count = seeds or (QUICK_SEEDS if quick and "seeds" not in keys else None)

@@ -4,9 +4,7 @@ from collections.abc import Sequence
 
 from gradcast.errors import GradcastError
 from gradcast.reproduce.experiment import Experiment
-from gradcast.training.schedule_tables import StepsSpec
-
-COUNTED = ("steps", "warm_up", "milestones", "ramp", "test_every")  # what a course counts in steps
+from gradcast.training.schedule_tables import COUNTED, StepsSpec
 
 
 def course_settings(experiment: Experiment, steps: int, settings: Sequence[str]) -> list[str]:

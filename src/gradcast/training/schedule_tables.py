@@ -16,6 +16,9 @@ class ConstantSpec(Table):
     name: Literal["constant"] = "constant"
 
 
+COUNTED = ("steps", "warm_up", "milestones", "ramp", "test_every")  # what a course counts in steps
+
+
 class StepsSpec(Table):
     """So many steps a task: the learning rate warms up and drops, the weight of ramped signals rises.
 
