@@ -26,6 +26,7 @@ class DarkTable(ReservoirTable):
 
     lr: Rate = 0.03
     alpha: Weight = 0.3  # weight of the distance
+    store: Literal["first", "every"] = "every"  # epochs that offer images; logits of the first are hardly trained
     omitted_defaults: ClassVar[tuple[str, ...]] = ("capacity",)
 
 
@@ -49,18 +50,19 @@ class Der(Learner):
     alpha: float = 0.3
     beta: float = 0.0  # 0: DER
     augment: Reaugment | None = None
+    every: bool = False  # epoch offers its images to the memory; else the first does
     drawn: Replay | None = field(default=None, init=False)
     labelled: Replay | None = field(default=None, init=False)  # replayed for their labels
     slots: dict[int, Int[Tensor, "r b"]] = field(default_factory=dict, init=False)  # of the batch, by its size
 
     def prepare(self, model: Replicas, batch: Batch) -> None:
-        """Draw from the past, then give the batch's new images slots; their logits follow."""
+        """Draw from the past, then give the batch's images slots; their logits follow."""
         self.drawn = self.memory.draw(self.count)
         self.labelled = self.memory.draw(self.count, turn=1) if self.beta else None
-        slots, fresh = torch.full_like(batch.y, self.memory.size), batch.fresh  # the slot of what is not kept
-        if fresh is not None:
-            empty = batch.x.new_zeros(*fresh.y.shape, model.heads.outputs)
-            slots[:, : fresh.y.shape[1]] = self.memory.write(fresh, {LOGITS: empty})
+        slots = torch.full_like(batch.y, self.memory.size)  # the slot of what is not kept
+        if (new := batch.to_store(every=self.every)) is not None:
+            empty = batch.x.new_zeros(*new.y.shape, model.heads.outputs)
+            slots[:, : new.y.shape[1]] = self.memory.write(new, {LOGITS: empty})
         size = batch.y.shape[1]
         self.slots[size] = self.slots[size].copy_(slots) if size in self.slots else slots
 
@@ -92,7 +94,8 @@ class Der(Learner):
 
 def _build(table: DerSpec, context: Context) -> Der:
     memory = Reservoir(table.places(context.tasks), context.seeds)
-    return Der(memory, table.replay, table.alpha, augment=table.reaugment(context.scale))
+    augment, every = table.reaugment(context.scale), table.store == "every"
+    return Der(memory, table.replay, table.alpha, augment=augment, every=every)
 
 
 ENTRY = learner_entry(
