@@ -41,7 +41,8 @@ class Der(Learner):
     """Adds ``alpha`` times the squared distance, a mean over replayed images and all columns of the output layer.
 
     A batch is stored with the logits of its own training pass, before the step. The replayed images have a pass of
-    their own. DER++ adds ``beta`` times the cross entropy of as many other replayed images, which have a third pass.
+    their own. DER++ adds ``beta`` times the cross entropy of as many other replayed images, which have a third pass,
+    made side by side with the second.
     """
 
     checkpointed: ClassVar[tuple[str, ...]] = ("memory",)
@@ -81,15 +82,18 @@ class Der(Learner):
         self.memory.update(self.slots[size], {LOGITS: finite})
         if self.drawn is None:
             return None
-        made = model.everything(self.shown(model, self.drawn.x))
-        away = made.z - self.drawn.fields[LOGITS]
-        loss = away.square().mean((1, 2))
-        gradient = made.pull(2 * self.alpha / away[0].numel() * away)
-        if self.labelled is None:
-            return Terms(gradient, metrics={"distance": loss})
-        again = model.forward(self.shown(model, self.labelled.x), labelled.batch.task, tasks=self.labelled.tasks)
-        replayed, dz = cross_entropy(again.z, self.labelled.y)
-        return Terms(gradient + again.pull(self.beta * dz), metrics={"distance": loss, "replay_loss": replayed})
+        drawn = [self.drawn] if self.labelled is None else [self.drawn, self.labelled]
+        made = model.side_by_side(torch.stack([self.shown(model, each.x) for each in drawn], 1))
+        away = made.z[:, : self.count] - self.drawn.fields[LOGITS]
+        metrics = {"distance": away.square().mean((1, 2))}
+        slopes = [2 * self.alpha / away[0].numel() * away]
+        if self.labelled is not None:
+            task, tasks = labelled.batch.task, self.labelled.tasks
+            outputs = made.z[:, self.count :]
+            replayed, dz = cross_entropy(model.heads.columns_at(outputs, tasks, task), self.labelled.y)
+            metrics["replay_loss"] = replayed
+            slopes.append(model.heads.at_outputs(self.beta * dz, outputs, tasks, task))
+        return Terms(made.pull(torch.cat(slopes, 1)), metrics=metrics)
 
 
 def _build(table: DerSpec, context: Context) -> Der:
