@@ -69,8 +69,8 @@ class Contrastive(Signal):
         return self.head.state()
 
     def learn(self, model: Replicas, labelled: Labelled) -> Metrics:
-        """The images that may join."""
-        self.labelled = labelled
+        """The images that may join; the head has the model's rate."""
+        self.labelled, self.head.lr = labelled, labelled.lr
         return {}
 
     def gradient(
