@@ -1,6 +1,6 @@
 import torch
 
-from gradcast.randomness import derive, numpy_generator, seeded, torch_generator
+from gradcast.randomness import derive, numpy_generator, resting, seeded, torch_generator
 
 
 def test_streams_with_different_names_or_seeds_differ() -> None:
@@ -29,3 +29,11 @@ def test_seeded_leaves_the_global_generator_alone() -> None:
     assert torch.equal(torch.rand(2), expected)
     with seeded(0, "anything"):
         assert torch.equal(torch.rand(2), inside)
+
+
+def test_generators_that_rest_end_as_they_were() -> None:
+    awake, asleep = numpy_generator(0, "draws"), numpy_generator(1, "draws")
+    with resting([asleep]):
+        first = [draw.random() for draw in (awake, asleep)]
+    assert awake.random() != first[0]
+    assert asleep.random() == first[1]

@@ -27,6 +27,7 @@ class Batch:
     repeated: int = 0  # how many of its last images earlier batches of the task have shown already
     tasks: Int[Tensor, "r b"] | None = None  # the task of every image, where some are of earlier tasks
     again: bool = False  # one more update on the batch of the last step
+    going: Bool[Tensor, " r"] | None = None  # replicas that train, on the host; None: all
 
     @property
     def each_task(self) -> Int[Tensor, "r b"]:
@@ -39,7 +40,7 @@ class Batch:
         new = self.y.shape[1] - self.repeated
         if new == 0 or self.repeated == 0:
             return self if new else None
-        return Batch(self.x[:, :new], self.y[:, :new], self.task)
+        return Batch(self.x[:, :new], self.y[:, :new], self.task, going=self.going)
 
     def to_store(self, *, every: bool) -> "Batch | None":
         """What a memory may store: images that come for the first time or, with ``every``, in each epoch anew."""

@@ -5,7 +5,7 @@ takes from another stream.
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -27,6 +27,15 @@ def numpy_generator(seed: int, *names: str | int) -> np.random.Generator:
 def torch_generator(seed: int, *names: str | int, device: torch.device | str = "cpu") -> torch.Generator:
     """Generator for tensors."""
     return torch.Generator(device=device).manual_seed(derive(seed, *names))
+
+
+@contextmanager
+def resting(generators: Sequence[np.random.Generator]) -> Iterator[None]:
+    """Run code that draws for everybody; these generators end as they were, as if nothing had been drawn from them."""
+    before = [generator.bit_generator.state for generator in generators]
+    yield
+    for generator, state in zip(generators, before, strict=True):
+        generator.bit_generator.state = state
 
 
 @contextmanager

@@ -49,7 +49,7 @@ def _plain_step(
     """``CE(batch) + alpha * mean ||f(x') - u'||^2 + beta * CE(x'', y'')``; then the batch is stored with its logits."""
     outputs = module(data.x[0])
     loss = cross_entropy(heads.columns(outputs, data.task), data.y[0])
-    if held := min(draws.seen, draws.size):
+    if held := int(draws.held[0]):
         images, logits, *_ = _drawn(stored, draws, held)
         loss = loss + ALPHA * mse_loss(module(images), logits)
         if beta:
@@ -80,9 +80,9 @@ def test_images_that_come_again_are_not_stored_again() -> None:
     data = batch(model, size=4)
     step(data)
     step(Batch(data.x, data.y, data.task, repeated=3))
-    assert memory.held == 5
+    assert memory.held.tolist() == [5, 5]
     step(Batch(data.x, data.y, data.task, repeated=4))
-    assert memory.held == 5
+    assert memory.held.tolist() == [5, 5]
 
 
 def test_a_later_epoch_stores_images_with_the_logits_they_have_then() -> None:
@@ -92,7 +92,7 @@ def test_a_later_epoch_stores_images_with_the_logits_they_have_then() -> None:
     step(data)
     module = own_module(model, 1)
     step(Batch(data.x, data.y, data.task, repeated=4))
-    assert memory.held == 8
+    assert memory.held.tolist() == [8, 8]
     held = memory.filled
     torch.testing.assert_close(held["x"][:, 4:], held["x"][:, :4])
     torch.testing.assert_close(held["logits"][1, 4:], module(data.x[1]).detach())

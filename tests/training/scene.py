@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from gradcast.core import Batch, Metrics
+from gradcast.core import Batch, Learner, Metrics
 from gradcast.data.cache import Cache
 from gradcast.data.digits import digits
 from gradcast.data.images import Images, Source
@@ -116,7 +116,12 @@ def residual_loop(seeds: Sequence[int] = (3, 4), spec: PlateauSpec = SHORT, lr: 
 
 
 def finetune_loop(
-    seeds: Sequence[int] = (3, 4), spec: PlateauSpec = SHORT, lr: float = 0.05, *, size: int = BATCH
+    seeds: Sequence[int] = (3, 4),
+    spec: PlateauSpec = SHORT,
+    lr: float = 0.05,
+    *,
+    size: int = BATCH,
+    learner: Learner | None = None,
 ) -> Loop:
     """A small network with a head for each task; momentum."""
 
@@ -128,7 +133,7 @@ def finetune_loop(
         heads = Heads.even(CLASSES, 2, masked=True)
         return Replicas(modules, heads, device=CPU, dtype=torch.float64, seeds=seeds)
 
-    trainer = StepTrainer(Step(make(), Finetune(), 0.0, sgd=Sgd(momentum=0.9)), restarts=True)
+    trainer = StepTrainer(Step(make(), learner or Finetune(), 0.0, sgd=Sgd(momentum=0.9)), restarts=True)
     return plateau_loop(task_data(seeds), trainer, spec, size=size, lr=lr)
 
 

@@ -1,21 +1,27 @@
 """Validation decides: order, plateau, reset, best weights, resuming, and that replicas do not feel each other."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor
 
-from gradcast.core import Batch, Metrics
+from gradcast.core import Batch, Learner, Metrics
 from gradcast.devices import Place
 from gradcast.errors import Diverged
 from gradcast.gradients.sgd import Sgd
 from gradcast.learners.acl.acl import Acl
 from gradcast.learners.acl.settings import AclSettings
+from gradcast.learners.agem import Agem
+from gradcast.learners.der import Der
+from gradcast.learners.er import Er
 from gradcast.learners.finetune import Finetune
 from gradcast.learners.registry import LEARNERS
+from gradcast.memories.by_class import ClassMemory
+from gradcast.memories.reservoir import Reservoir
+from gradcast.replicas.heads import Heads
 from gradcast.results.feature_files import read_feature_map
 from gradcast.results.measures import measure
 from gradcast.runs.checkpoint.keeper import Safety
@@ -52,6 +58,19 @@ from tests.training.scene import (
 )
 
 LOOPS: dict[str, Callable[..., Loop]] = {"acl": acl_loop, "finetune": finetune_loop, "residual": residual_loop}
+REPLAYING: dict[str, Callable[[Sequence[int]], Learner]] = {
+    "er": lambda seeds: Er(Reservoir(20, seeds), 5),
+    "er every": lambda seeds: Er(Reservoir(20, seeds), 5, every=True),
+    "der every": lambda seeds: Der(Reservoir(20, seeds), 5, every=True),
+    "a-gem": lambda seeds: Agem(ClassMemory(Heads.even(CLASSES, 2, masked=True), 12, seeds=seeds), 8),
+}
+
+
+def replaying(name: str) -> Callable[..., Loop]:
+    return lambda seeds, spec, lr: finetune_loop(seeds, spec, lr, learner=REPLAYING[name](seeds))
+
+
+LOOPS |= {name: replaying(name) for name in REPLAYING}
 
 
 def test_order_of_events_and_positions() -> None:
@@ -80,7 +99,7 @@ def test_tasks_that_are_not_over_count_as_guessed_so_that_all_measures_are_known
     assert found.bwt == float(matrices[0, 2, 0] - matrices[0, 1, 0])
 
 
-@pytest.mark.parametrize("name", ["acl", "finetune"])
+@pytest.mark.parametrize("name", ["acl", "finetune", *REPLAYING])
 def test_replicas_together_equal_replicas_alone_even_when_one_stops_early(name: str) -> None:
     schedule = PlateauSpec(epochs=5, patience=1, factor=3.0, smallest=0.09)
     together, diary = LOOPS[name]((3, 4), schedule, 0.3), Diary()

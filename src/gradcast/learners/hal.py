@@ -79,7 +79,7 @@ class Hal(Learner):
     def prepare(self, model: Replicas, batch: Batch) -> None:
         """Draw images of earlier tasks and anchors, and write the batch into memory."""
         self.task, self.drawn = batch.task, self.memory.draw(batch.task, self.count)
-        known = self.anchors.held
+        known = int(self.anchors.held.min())  # all replicas have equally many
         self.held = self.anchors.draw(min(known, SAMPLED) if self.form == "authors" else known)
         if (fresh := batch.fresh) is not None:
             self.memory.write(fresh)

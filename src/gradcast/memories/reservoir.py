@@ -19,7 +19,7 @@ class Reservoir:
     checkpointed: ClassVar[tuple[str, ...]] = ("seen", "slots", "draws", "filled")
 
     def __init__(self, size: int, seeds: Sequence[int]) -> None:
-        self.size, self.seen = size, 0
+        self.size, self.seen = size, np.zeros(len(seeds), dtype=np.int64)  # images offered to each replica
         self.slots = [numpy_generator(seed, "reservoir") for seed in seeds]
         self.draws = [numpy_generator(seed, "replay") for seed in seeds]
         self.places = Slots(size)
@@ -28,13 +28,14 @@ class Reservoir:
         """The n-th image seen goes to a random slot among n, if the memory has that slot.
 
         ``fields`` are further values of each image, such as logits; they come back with the replay. Says
-        which slots the images went to.
+        which slots the images went to. Replicas that do not train any more keep what they have.
         """
         count = batch.x.shape[1]
-        chosen = np.stack([self._places(generator, count) for generator in self.slots])
-        slots = to_device(chosen, batch.x.device)
+        going = np.ones(len(self.seen), dtype=bool) if batch.going is None else batch.going.numpy()
+        chosen = np.stack([self._places(*own, count) for own in zip(self.slots, self.seen.tolist(), strict=True)])
+        slots = to_device(np.where(going[:, None], chosen, self.size), batch.x.device)
         self.places.put(batch, slots, fields)
-        self.seen += count
+        self.seen = self.seen + count * going
         return slots
 
     def update(self, slots: Int[Tensor, "r b"], fields: Mapping[str, Tensor]) -> None:
@@ -44,20 +45,20 @@ class Reservoir:
     @property
     def filled(self) -> dict[str, Tensor]:
         """All that it holds."""
-        return self.places.first(self.held)
+        return self.places.first(int(self.held.max()))
 
     @filled.setter
     def filled(self, known: dict[str, Tensor]) -> None:
         self.places.fill(known)
 
     @property
-    def held(self) -> int:
-        """How many images there are."""
-        return min(self.seen, self.size)
+    def held(self) -> Int[np.ndarray, " r"]:
+        """How many images each replica has."""
+        return np.minimum(self.seen, self.size)
 
-    def _places(self, generator: np.random.Generator, count: int) -> Int[np.ndarray, " b"]:
+    def _places(self, generator: np.random.Generator, seen: int, count: int) -> Int[np.ndarray, " b"]:
         """While there is room every image gets its own; of several for one place the last stays."""
-        order = np.arange(self.seen, self.seen + count)
+        order = np.arange(seen, seen + count)
         places = np.where(order < self.size, order, generator.integers(0, order + 1))
         places = np.minimum(places, self.size)
         _, last = np.unique(places[::-1], return_index=True)
@@ -70,8 +71,7 @@ class Reservoir:
 
         A step that draws several times numbers its turns: what one turn drew, the next leaves alone.
         """
-        held = self.held
-        if held == 0:
+        if not self.seen.any():
             return None
-        chosen = [generator.choice(held, count, replace=held < count) for generator in self.draws]
-        return self.places.take(chosen, turn)
+        pairs = zip(self.draws, self.held.tolist(), strict=True)
+        return self.places.take([draw.choice(held, count, replace=held < count) for draw, held in pairs], turn)

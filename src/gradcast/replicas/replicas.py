@@ -122,10 +122,7 @@ class Replicas:
         return self._forward(x, lambda y: y, **how)
 
     def side_by_side(self, x: Float[Tensor, "r k b *shape"], **how: Unpack[How]) -> Pass:
-        """K such passes at once, each with batch statistics of its own: ``z`` has the images of all, one by one.
-
-        The gradient is the sum of theirs.
-        """
+        """K such passes at once, each with its own batch statistics: ``z`` has all their images, gradients are summed."""
         return self._forward(x, lambda y: y, several=True, **how)
 
     def embed(self, x: Float[Tensor, "r b *shape"], **how: Unpack[How]) -> Pass:
@@ -151,18 +148,14 @@ class Replicas:
         several: bool = False,
     ) -> Pass:
         self._train(statistics != "frozen")
-        updating = updating_replicas(statistics, used, self.theta)
-        with buffers_for(self.buffers, updating) as buffers:
-            inner = self.theta.dtype if exact else self.inner
-            passing = (x if several else x.unsqueeze(1)).to(inner)
+        with buffers_for(self.buffers, updating_replicas(statistics, used, self.theta)) as buffers:
+            passing = (x if several else x.unsqueeze(1)).to(self.theta.dtype if exact else self.inner)
             y, backward = self._pass(passing, buffers, unlabelled=used is not None, theta=theta, featured=featured)
         z = select(y)
 
         def pull(dz: Tensor, whole: Tensor | None = None) -> Gradient:
-            ends, slopes = [z], [dz.reshape(z.shape)]
-            if whole is not None:
-                ends, slopes = [z, y], [dz.reshape(z.shape), whole.reshape(y.shape)]
-            found = backward(ends, slopes)
+            ends, slopes = ([z], [dz]) if whole is None else ([z, y], [dz, whole])
+            found = backward(ends, [own.reshape(end.shape) for own, end in zip(slopes, ends, strict=True)])
             if several:
                 return Gradient(found.rows().sum(1))
             return Gradient(found.rows().squeeze(1), None if found.factors is None else (found.factors,))

@@ -4,6 +4,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -13,9 +14,11 @@ from gradcast.devices import to_device
 from gradcast.gradients.cross_entropy import cross_entropy, divergence
 from gradcast.gradients.gradient import Gradient
 from gradcast.gradients.sgd import LearningRate, Sgd
+from gradcast.randomness import resting
 from gradcast.replicas.heads import ABSENT
 from gradcast.replicas.passes.factors import Factors
 from gradcast.replicas.replicas import Pass, Replicas
+from gradcast.runs.checkpoint.state import generators
 from gradcast.signals.policy import Policy
 from gradcast.signals.pseudo import Attached, images_used, join, pseudo_accuracy, pseudo_gradient
 from gradcast.training.undo import undoing
@@ -61,9 +64,17 @@ class Step:
         for network in self.networks():
             network.chance.begin(self.count if self.name is None else self.name)
         self.count += 1
-        self.learner.prepare(self.model, batch)
+        with resting(self._stopped(batch)):
+            self.learner.prepare(self.model, batch)
         for own in self.signals:
             own.signal.prepare(batch, own.of(unlabelled))
+
+    def _stopped(self, batch: Batch) -> list[np.random.Generator]:
+        """The learner's generators of replicas that do not train any more: alone they would draw nothing."""
+        if batch.going is None or batch.going.all():
+            return []
+        stopped = (~batch.going).nonzero().flatten().tolist()
+        return [each[replica] for each in generators(self.learner) for replica in stopped]
 
     def state(self) -> dict[str, Tensor]:
         """Weights and buffers of the model and of what the signals learned, one row a replica."""

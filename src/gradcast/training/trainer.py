@@ -183,6 +183,7 @@ class StepTrainer:
 
     def step(self, batch: Batch, draw: Draw, turn: Turn) -> Metrics:
         """The updates; what is told is of the last one, and of all whether they were finite."""
+        batch = batch if turn.going is None else replace(batch, going=turn.going)
         metrics = self._update(batch, draw, turn, 0)
         again = replace(batch, repeated=batch.y.shape[1], again=True)  # a memory has these images already
         for number in range(1, self.repeats):

@@ -24,6 +24,20 @@ class Checkpointed(Protocol):
     checkpointed: ClassVar[tuple[str, ...]]
 
 
+def generators(value: object) -> list[list[np.random.Generator]]:
+    """Every list of generators, one for each replica, that the value draws from."""
+    match value:
+        case [np.random.Generator(), *_] if isinstance(value, list):
+            return [value]
+        case list() | tuple():
+            return [found for entry in value for found in generators(entry)]
+        case dict():
+            return [found for entry in value.values() for found in generators(entry)]
+        case Checkpointed():
+            return [found for name in value.checkpointed for found in generators(getattr(value, name))]
+    return []
+
+
 def pack(value: object, tensors: dict[str, Tensor], path: str = "") -> Json:
     """JSON that describes the value; copies of its tensors, on the host, go to ``tensors`` under dotted paths."""
     match value:
