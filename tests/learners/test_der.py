@@ -61,7 +61,7 @@ def _plain_step(
             ]
             loss = loss + beta * torch.stack(seen).mean()
     descend(list(module.parameters()), loss, LR)
-    places = slots._places(slots.slots[0], len(data.y[0]))
+    places = slots._places(slots.slots[0], int(slots.seen[0]), len(data.y[0]))
     slots.seen += len(data.y[0])
     for image, logit, label, place in zip(data.x[0], outputs.detach(), data.y[0], places, strict=True):
         if place < slots.size:

@@ -122,7 +122,7 @@ class Replicas:
         return self._forward(x, lambda y: y, **how)
 
     def side_by_side(self, x: Float[Tensor, "r k b *shape"], **how: Unpack[How]) -> Pass:
-        """K such passes at once, each with its own batch statistics: ``z`` has all their images, gradients are summed."""
+        """K such passes at once, each with its own statistics: ``z`` has all their images, gradients are summed."""
         return self._forward(x, lambda y: y, several=True, **how)
 
     def embed(self, x: Float[Tensor, "r b *shape"], **how: Unpack[How]) -> Pass:
