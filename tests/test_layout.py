@@ -38,6 +38,7 @@ def test_every_test_file_has_its_module() -> None:
         "tutorials",
         "site",
         "packaging",
+        "pictures",
         "typechecker",
     }  # of several modules
     files = [path.relative_to(TESTS) for path in TESTS.rglob("test_*.py")]

@@ -87,9 +87,11 @@ def test_the_description_stands_without_the_repository(built: Path) -> None:
     assert facts["Version"] == gradcast.__version__
     assert facts["Description-Content-Type"] == "text/markdown"
     text = facts.get_payload()
-    assert "A head start (docs/head-start.md) on the pool." in text
+    assert "published method (docs/results/E3.md)" in text
+    assert "\n*Accuracy on iCIFAR-100 (%)" in text, "the picture in words"
     assert re.findall(r"\]\((?!https?:)[^)]*\)", text) == []
     assert facts["Author"] == "The gradcast authors"
+    assert facts.get_all("Project-URL") == ["Paper, https://arxiv.org/abs/2201.09196"]
 
 
 def test_the_version_stands_in_one_place() -> None:
