@@ -37,6 +37,7 @@ def test_every_test_file_has_its_module() -> None:
         "reference",
         "tutorials",
         "site",
+        "notebooks",
         "packaging",
         "pictures",
         "typechecker",
