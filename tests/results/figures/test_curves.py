@@ -7,6 +7,7 @@ from PIL import Image
 from gradcast.results.figures.curves import Curve, courses, signal_courses, stream_curves
 from gradcast.results.figures.style import save_png
 from gradcast.results.history import HISTORY
+from gradcast.results.statistics import interval
 from tests.trained_runs import few_labels, finished
 
 
@@ -29,7 +30,7 @@ def test_courses_keep_the_place_of_their_row() -> None:
     assert predicted.label == results[1].label
 
 
-def test_a_curve_is_the_mean_of_the_seeds_and_its_band_their_range() -> None:
+def test_a_curve_is_the_mean_of_the_seeds_and_its_band_the_interval_of_that_mean() -> None:
     values = np.array([[1.0, 2.0, np.nan], [3.0, np.nan, np.nan]])
     (axis,) = stream_curves("loss", [Curve("$x$", 1, values, finished=False)]).axes
     (line,) = axis.get_lines()
@@ -39,7 +40,8 @@ def test_a_curve_is_the_mean_of_the_seeds_and_its_band_their_range() -> None:
     assert line.get_label() == "$x$ (so far)"
     (band,) = axis.collections
     corners = band.get_paths()[0].vertices
-    assert {tuple(corner) for corner in corners.tolist()} >= {(1, 1), (1, 3), (2, 2)}
+    own = interval([1.0, 3.0])
+    assert {tuple(corner) for corner in corners.tolist()} >= {(1, own.low), (1, own.high), (2, 2)}
 
 
 def test_a_label_that_looks_like_mathematics_is_shown_as_written() -> None:
