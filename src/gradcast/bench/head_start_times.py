@@ -45,7 +45,7 @@ class HeadStartTime:
 
     @property
     def images_a_second(self) -> float:
-        """Of all seeds."""
+        """Images of all seeds that pass in a second."""
         return 1000 * self.seeds * self.batch / self.milliseconds
 
     @property

@@ -45,7 +45,7 @@ class Network:
     lived: int  # steps of each past task that its weights have seen
 
     def make(self) -> nn.Module:
-        """With random weights."""
+        """The network, with random weights."""
         if self.name == "mlp":
             return MLP([784, 100, 100, self.heads.outputs])
         return SlimResNet18(20, self.heads.outputs)
@@ -193,7 +193,7 @@ class AsReleased:
     advance: Advance
 
     def __call__(self, index: int) -> Tensor | bool:
-        """A step."""
+        """Take one step."""
         return self.advance(index)
 
     @contextmanager

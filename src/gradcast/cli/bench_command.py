@@ -1,4 +1,4 @@
-"""``gradcast bench``."""
+"""``gradcast bench``: time steps, streams and head starts."""
 
 from collections.abc import Collection
 from typing import Annotated

@@ -220,7 +220,7 @@ class RowProgress:
             self._move(completed)
 
     def stepped(self, step: int, task: int, metrics: Metrics) -> None:
-        """Move the bar."""
+        """Move the bar by one step."""
         if "test_accuracy" in metrics:  # known to the host in a moment anyway: it is written now
             self.tested = f"error {100 * (1 - float(metrics['test_accuracy'].mean())):.1f} %"
         epoch = f", epoch {self.done // self.extent.epochs[task] + 1}" if self.extent.epochs else ""

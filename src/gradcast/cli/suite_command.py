@@ -1,4 +1,4 @@
-"""``gradcast suite``."""
+"""``gradcast suite``: train all runs and sweeps of a file."""
 
 from pathlib import Path
 from typing import Annotated

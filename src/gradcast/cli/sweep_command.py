@@ -1,4 +1,4 @@
-"""``gradcast sweep``."""
+"""``gradcast sweep``: tune settings of a row."""
 
 from pathlib import Path
 from typing import Annotated, Any

@@ -15,7 +15,7 @@ class WholeRun:
 
     @property
     def total(self) -> int:
-        """Rows to train."""
+        """How many rows are to be trained."""
         return self.planned.total()
 
     @property

@@ -38,7 +38,7 @@ from gradcast.training.loop import Extent, Loop, Observer, Position
 
 @runtime_checkable
 class RowObserver(Observer, Protocol):
-    """Shows one row."""
+    """Shows the progress of one row."""
 
     def begin(self, group: int, position: Position, seeds: Sequence[int] = ()) -> None:
         """A group of these seeds begins, or goes on from there."""

@@ -52,7 +52,7 @@ class AdaNet(Signal):
         self.batch: Batch | None = None
 
     def state(self) -> dict[str, Tensor]:
-        """The domain network."""
+        """What a checkpoint holds: the domain network."""
         return self.head.state()
 
     def renew(self, which: Bool[Tensor, " r"]) -> None:

@@ -59,11 +59,11 @@ class CoTraining(Signal):
         self.batch: Batch | None = None
 
     def networks(self) -> Sequence[Replicas]:
-        """Network 2."""
+        """The networks of the signal: the second one."""
         return (self.peer.network,)
 
     def state(self) -> dict[str, Tensor]:
-        """Network 2."""
+        """What a checkpoint holds: the second network."""
         return self.peer.state("peer")
 
     def renew(self, which: Bool[Tensor, " r"]) -> None:

@@ -65,7 +65,7 @@ class Contrastive(Signal):
         self.labelled: Labelled | None = None
 
     def state(self) -> dict[str, Tensor]:
-        """The projection head."""
+        """What a checkpoint holds: the projection head."""
         return self.head.state()
 
     def learn(self, model: Replicas, labelled: Labelled) -> Metrics:

@@ -85,7 +85,7 @@ class DualStudent(Signal):
         self.label: Float[Tensor, "r u c"] | None = None
 
     def networks(self) -> Sequence[Replicas]:
-        """The second student."""
+        """The networks of the signal: the second student."""
         return (self.peer.network,)
 
     def state(self) -> dict[str, Tensor]:

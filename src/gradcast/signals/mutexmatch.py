@@ -42,7 +42,7 @@ class MutexMatch(Signal):
         self.labelled: Labelled | None = None
 
     def state(self) -> dict[str, Tensor]:
-        """The second head."""
+        """What a checkpoint holds: the second head."""
         return self.head.state()
 
     def learn(self, model: Replicas, labelled: Labelled) -> Metrics:

@@ -38,7 +38,7 @@ class Rotation(Signal):
         self.turns: Int[Tensor, "r u"] | None = None  # keeps its place in memory
 
     def state(self) -> dict[str, Tensor]:
-        """The head."""
+        """What a checkpoint holds: the head that predicts rotations."""
         return self.head.state()
 
     def prepare(self, batch: Batch, unlabelled: Unlabelled | None) -> None:
