@@ -2,9 +2,13 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 from tools.render_commands import commands
+
+import gradcast
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
@@ -50,3 +54,30 @@ def gradcast_lines(page: Path) -> list[str]:
     return [
         re.split(r" #| [|>&]", own)[0] for line in lines for own in re.findall(r"^\$ (?:\w+=\S+ )*gradcast (.*)", line)
     ]
+
+
+def test_blocks_of_python_compile_and_name_what_gradcast_has() -> None:
+    found = 0
+    for page in PAGES:
+        for block in re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
+            compile(block, str(page), "exec")
+            named = re.findall(r"\bgradcast\.([A-Za-z_]\w*)", block)
+            assert [name for name in named if not hasattr(gradcast, name)] == [], page.name
+            found += len(named)
+    assert found > 30
+
+
+def test_the_signal_of_the_readme_is_the_gradient_of_the_entropy() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```python\n(class Entropy.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    names: dict[str, Any] = {"gradcast": gradcast}
+    exec(block, names)  # noqa: S102 -- code of our own page
+    z = torch.randn(2, 5, 3, dtype=torch.float64, requires_grad=True)
+    p = z.softmax(-1)
+    (wanted,) = torch.autograd.grad(-(p * p.log()).sum(-1).mean(1).sum(), z)
+    found, _ = names["Entropy"]().slopes(None, z.detach(), None, 0)
+    torch.testing.assert_close(found, wanted)
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) < 120

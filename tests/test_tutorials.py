@@ -10,7 +10,8 @@ from gradcast.results.report import markdown
 from tests.documented_blocks import Block, blocks, command_lines, run_block
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([*(ROOT / "docs" / "tutorials").glob("*.md"), *(ROOT / "docs" / "how-to").glob("*.md")])
+DOCS = ROOT / "docs"
+PAGES = [DOCS / "index.md", *sorted([*(DOCS / "tutorials").glob("*.md"), *(DOCS / "how-to").glob("*.md")])]
 
 
 @pytest.mark.filterwarnings("default")
