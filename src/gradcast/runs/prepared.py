@@ -228,7 +228,7 @@ class PreparedRun:
                 if len(found[-1]) < batch:
                     images = "a single image" if len(found[-1]) == 1 else f"{len(found[-1])} images"
                     raise GradcastError(
-                        f"the pool {spec.name!r} has {images} and a batch of them shall have {batch}; "
+                        f"the pool {spec.name!r} has {images} and a batch needs {batch}; "
                         f"lower {setting_key}, or choose a larger pool"
                     )
         return found

@@ -1,4 +1,4 @@
-"""The signal *ada-net*: mixtures of labelled and unlabelled images, whose features shall not show the proportions."""
+"""The signal *ada-net*: mixtures of labelled and unlabelled images, whose features must not show the proportions."""
 
 from dataclasses import replace
 from typing import ClassVar, Literal

@@ -36,7 +36,7 @@ class CoTraining(Signal):
     """``agreement * JS(p1, p2) + difference * L_dif``, ramped up; the model is network 1 and is evaluated.
 
     JS is a mean over unlabelled images. L_dif is a mean over labelled and unlabelled images of ``H(p1(x), p2(g1(x))) +
-    H(p2(x), p1(g2(x)))``, H cross entropy and g an adversarial example: each network shall say of the other's example
+    H(p2(x), p1(g2(x)))``, H cross entropy and g an adversarial example: each network should say of the other's example
     what the other says of the image. The gradient is that of the whole, answers that are targets included.
     """
 

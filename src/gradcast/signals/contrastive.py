@@ -1,4 +1,4 @@
-"""The signal *contrastive*: two views of an image shall look alike to the features, views of others shall not."""
+"""The signal *contrastive*: features of two views of an image should be similar, those of different images not."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal

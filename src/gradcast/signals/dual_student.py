@@ -61,7 +61,7 @@ class Answers:
 class DualStudent(Signal):
     """The model is the first student, learns the first view, and is evaluated; a peer is the second student.
 
-    Each has a second head on its features, which consistency and stabilisation train; its logits shall be near those of
+    Each has a second head on its features, which consistency and stabilisation train; its logits should be near those of
     the network. Targets have no way back.
     """
 
