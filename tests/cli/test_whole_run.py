@@ -1,6 +1,7 @@
 import pytest
+from rich.progress import Task, TaskID
 
-from gradcast.cli.whole_run import WholeRun
+from gradcast.cli.whole_run import TimeLeft, WholeRun, seconds_left
 
 
 def test_rows_count_in_parts() -> None:
@@ -46,3 +47,19 @@ def test_a_row_that_needs_no_training_is_left_out() -> None:
 @pytest.mark.parametrize("labels", [[], ["GEM"]])
 def test_short_runs(labels: list[str]) -> None:
     assert WholeRun(labels).total == len(labels)
+
+
+def bar(elapsed: float, completed: float, **fields: object) -> Task:
+    """A bar of four rows that began so many seconds ago."""
+    task = Task(TaskID(0), "all rows", 4, completed, _get_time=lambda: elapsed, fields=dict(fields))
+    task.start_time = 0.0
+    return task
+
+
+def test_the_time_left_goes_by_the_mean_speed_and_grows_while_nothing_moves() -> None:
+    assert seconds_left(bar(60.0, 3.0)) == pytest.approx(20.0)
+    assert seconds_left(bar(90.0, 3.0)) == pytest.approx(30.0)  # a head start lasts
+    assert seconds_left(bar(60.0, 0.0)) is None
+    assert TimeLeft().render(bar(60.0, 3.0, rows=True)).plain == "0:00:20"
+    assert TimeLeft().render(bar(60.0, 0.0, rows=True)).plain == "-:--:--"
+    assert TimeLeft().render(bar(60.0, 3.0)).plain == "-:--:--"  # other bars: rich's own, which has seen no step

@@ -18,12 +18,11 @@ from rich.progress import (
     TaskID,
     TextColumn,
     TimeElapsedColumn,
-    TimeRemainingColumn,
 )
 from rich.table import Column, Table
 from torch import Tensor
 
-from gradcast.cli.whole_run import Part, WholeRun
+from gradcast.cli.whole_run import Part, TimeLeft, WholeRun, seconds_left
 from gradcast.cluster.relay import Progress as TaskProgress
 from gradcast.core import Metrics
 from gradcast.errors import one_line, printable
@@ -56,7 +55,7 @@ class ProgressDisplay:
             TextColumn("[dim]{task.fields[note]}"),
             TimeElapsedColumn(table_column=Column(no_wrap=True)),
             TextColumn("[dim]left"),
-            TimeRemainingColumn(table_column=Column(no_wrap=True)),
+            TimeLeft(table_column=Column(no_wrap=True)),
             console=console,
         )
 
@@ -97,7 +96,8 @@ class ProgressDisplay:
         ]
         if self.run is not None and self.rows is not None:
             (every,) = (task for task in self.progress.tasks if task.id == self.rows)
-            left = "" if every.time_remaining is None else f", {timedelta(seconds=int(every.time_remaining))} left"
+            seconds = seconds_left(every)
+            left = "" if seconds is None else f", {timedelta(seconds=int(seconds))} left"
             parts.append(f"all rows: {self.run.finished} of {self.run.total} done{left}")
         self.console.print(", ".join(parts), soft_wrap=True)
 
@@ -105,7 +105,7 @@ class ProgressDisplay:
         """These rows will be trained; where there are several, a bar counts them all."""
         if len(labels) > 1:
             self.run = WholeRun(labels)
-            self.rows = self.progress.add_task("all rows", total=self.run.total, note="")
+            self.rows = self.progress.add_task("all rows", total=self.run.total, note="", rows=True)
 
     def leave_out(self, label: str) -> None:
         """One of them needs no training after all."""

@@ -2,6 +2,10 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from datetime import timedelta
+
+from rich.progress import Task, TimeRemainingColumn
+from rich.text import Text
 
 Part = tuple[str, int]  # a row's label, and which of the rows called so it is
 
@@ -44,3 +48,26 @@ class WholeRun:
     def leave_out(self, label: str) -> None:
         """A row needs no training after all."""
         self.planned[label] -= bool(self.planned[label])
+
+
+def seconds_left(task: Task) -> float | None:
+    """By the mean speed since the start; None before anything is done.
+
+    Rows differ, and a head start moves no row's bar. The speed of the last half minute, which rich goes by, would
+    promise the end too soon.
+    """
+    if task.total is None or task.elapsed is None or not task.completed:
+        return None
+    return task.elapsed * max(task.total - task.completed, 0) / task.completed
+
+
+class TimeLeft(TimeRemainingColumn):
+    """The time left of a bar; of the bar of all rows, which has ``rows``, by ``seconds_left``."""
+
+    def render(self, task: Task) -> Text:
+        """As hours, minutes and seconds."""
+        if not task.fields.get("rows") or task.finished:
+            return super().render(task)
+        seconds = seconds_left(task)
+        shown = "-:--:--" if seconds is None else str(timedelta(seconds=int(seconds)))
+        return Text(shown, style="progress.remaining")

@@ -61,8 +61,8 @@ class Answers:
 class DualStudent(Signal):
     """The model is the first student, learns the first view, and is evaluated; a peer is the second student.
 
-    Each has a second head on its features, which consistency and stabilisation train; its logits should be near those of
-    the network. Targets have no way back.
+    Each has a second head on its features, which consistency and stabilisation train. Its logits should be near those
+    of the network. Targets have no way back.
     """
 
     checkpointed: ClassVar[tuple[str, ...]] = ("peer", "heads", "progress")
