@@ -50,7 +50,7 @@ class HeadStartTime:
 
     @property
     def plain_images_a_second(self) -> float:
-        """Of the plain formulation."""
+        """Images that pass in a second in the plain formulation."""
         return 1000 * self.batch / self.plain_milliseconds
 
     @property

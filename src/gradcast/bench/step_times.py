@@ -89,7 +89,7 @@ class Scene:
         return lambda index: advance(self.batch(index), ())["projected"], step.model
 
     def batch(self, index: int) -> Batch:
-        """One of those to come."""
+        """A batch of those to come."""
         return self._batch(*self.coming[index], self.task)
 
     def step(self) -> Step:
@@ -193,12 +193,12 @@ class AsReleased:
     advance: Advance
 
     def __call__(self, index: int) -> Tensor | bool:
-        """Take one step."""
+        """Take one step, with the batch of this number."""
         return self.advance(index)
 
     @contextmanager
     def threads(self) -> Iterator[None]:
-        """For a turn of steps."""
+        """The threads that numpy has during a turn of steps."""
         with threadpool_limits(torch.get_num_threads(), user_api="blas"):
             yield
         time.sleep(PAUSE)

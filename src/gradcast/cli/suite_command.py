@@ -68,7 +68,7 @@ def suite(
 
 
 def as_dict(made: SuiteResult) -> dict[str, object]:
-    """All of it, for programs."""
+    """The whole suite by name, for JSON."""
     parts = {
         title: {
             "directory": str(result.directory),

@@ -166,7 +166,7 @@ def _cells(own: Trial) -> list[str]:
 
 
 def _seeds(text: str) -> Any:  # noqa: ANN401 -- a number or a list, which the table checks
-    """How many, or which."""
+    """The seeds of a trial: how many, or which."""
     try:
         return parse_json(f"[{text}]") if "," in text else int(text)
     except ValueError:

@@ -36,7 +36,7 @@ class TaskDisplay(Protocol):
         ...
 
     def moved(self, number: int, progress: Progress) -> None:
-        """A task is so far."""
+        """Show how far a task is."""
         ...
 
     def ended(self, number: int, problem: str = "") -> None:

@@ -56,7 +56,7 @@ class AdaNet(Signal):
         return self.head.state()
 
     def renew(self, which: Bool[Tensor, " r"]) -> None:
-        """Of the domain network too."""
+        """Start these replicas anew, the domain network too."""
         self.head.renew(which)
 
     def prepare(self, batch: Batch, unlabelled: Unlabelled | None) -> None:

@@ -67,11 +67,11 @@ class CoTraining(Signal):
         return self.peer.state("peer")
 
     def renew(self, which: Bool[Tensor, " r"]) -> None:
-        """Of network 2 too."""
+        """Start these replicas anew, network 2 too."""
         self.peer.renew(which)
 
     def prepare(self, batch: Batch, unlabelled: Unlabelled | None) -> None:
-        """Where the ramp stands."""
+        """Set the ramp's weight for this step."""
         self.progress.prepare(batch)
 
     def learn(self, model: Replicas, labelled: Labelled) -> Metrics:
@@ -113,7 +113,7 @@ class CoTraining(Signal):
         return gradients[0] + gradients[2], {"signal_loss": loss.detach()}
 
     def end(self, model: Replicas) -> None:
-        """The step of network 2."""
+        """Take the step of network 2."""
         self.peer.step()
 
 

@@ -69,7 +69,7 @@ class Contrastive(Signal):
         return self.head.state()
 
     def learn(self, model: Replicas, labelled: Labelled) -> Metrics:
-        """The images that may join."""
+        """Keep the labelled images, which may join the contrast."""
         self.labelled = labelled
         return {}
 

@@ -101,7 +101,7 @@ class DualStudent(Signal):
             head.renew(which)
 
     def prepare(self, batch: Batch, unlabelled: Unlabelled | None) -> None:
-        """Where the ramp stands."""
+        """Set the ramp's weight for this step."""
         self.progress.prepare(batch)
         self.batch = batch.y.shape[1]
 

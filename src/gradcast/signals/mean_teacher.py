@@ -72,7 +72,7 @@ class MeanTeacher(LogitSignal):
     def slopes(
         self, model: Replicas, z: Float[Tensor, "r u c"], unlabelled: Unlabelled, task: int
     ) -> tuple[Float[Tensor, "r u c"], Metrics]:
-        """Of the squared distance."""
+        """The gradient of the squared distance to the teacher's probabilities."""
         assert self.label is not None
         loss, dz = squared_distance(z, self.label)
         return self.weight * dz, {"signal_loss": loss}

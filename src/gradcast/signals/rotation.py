@@ -22,7 +22,7 @@ from gradcast.streams.augment import quarter_turns
 
 
 class RotationSpec(SignalTable):
-    """Which way is up."""
+    """Predicts by how many quarter turns an image was rotated."""
 
     name: Literal["rotation"]
     weight: Weight = 0.3  # of the cross entropy of the four directions
