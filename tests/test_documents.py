@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+import yaml
 from tools.render_commands import commands
 
 import gradcast
@@ -81,3 +82,12 @@ def test_the_signal_of_the_readme_is_the_gradient_of_the_entropy() -> None:
 
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) < 120
+
+
+def test_the_readme_cites_the_paper_as_the_citation_file_does() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    (paper,) = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["references"]
+    authors = " and ".join(f"{own['family-names']}, {own['given-names']}" for own in paper["authors"])
+    wanted = {"title": paper["title"], "author": authors, "journal": paper["journal"], "year": str(paper["year"])}
+    (entry,) = re.findall(r"^@article\{\w+,\n(.*?)^\}$", text, re.DOTALL | re.MULTILINE)
+    assert dict(re.findall(r"^  (\w+)\s*= \{(.*?)\},?$", entry, re.MULTILINE)) == wanted | {"url": paper["url"]}

@@ -82,3 +82,13 @@ def test_a_dashed_curve_has_no_band_and_no_other_name() -> None:
     (line,) = axis.get_lines()
     assert (line.get_linestyle(), line.get_label()) == ("--", "all tasks")
     assert not axis.collections
+
+
+@pytest.mark.parametrize("values", [[66.2, 74.9, 70.1], [0.0013, 0.0074, 0.002], [-0.061, 0.033, 0.0]])
+def test_ticks_are_even_numbers(values: list[float]) -> None:
+    (axis,) = stream_curves("accuracy", [Curve("GEM", 0, np.array([values]))]).axes
+    ticks = axis.get_yticks()
+    step = ticks[1] - ticks[0]
+    leading = step / 10 ** np.floor(np.log10(step) + 1e-9)
+    assert any(leading == pytest.approx(digit) for digit in (1, 2, 5))
+    assert np.allclose(np.diff(ticks), step)

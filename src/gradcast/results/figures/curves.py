@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+EVEN = [1, 2, 5, 10]  # ticks are multiples of these, in any power of ten
 MISSING = Interval(np.nan, np.nan, np.nan, 0)  # of a point that no seed has reached
 
 
@@ -86,7 +87,8 @@ def draw_curves(axis: "Axes", curves: Sequence[Curve]) -> None:
     over_steps = any(curve.steps is not None for curve in curves)
     axis.set_xlabel("step" if over_steps else "task")
     axis.grid(axis="y")
-    axis.xaxis.set_major_locator(MaxNLocator(5 if over_steps else "auto", integer=True))
+    axis.xaxis.set_major_locator(MaxNLocator(5 if over_steps else "auto", integer=True, steps=EVEN))
+    axis.yaxis.set_major_locator(MaxNLocator(5, steps=EVEN))
     if over_steps:
         axis.xaxis.set_major_formatter("{x:,.0f}")
         axis.set_ylim(*_frame(curves))
