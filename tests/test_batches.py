@@ -15,6 +15,14 @@ def test_only_images_that_come_for_the_first_time_are_fresh() -> None:
     assert Batch(x, y, 1, repeated=4).fresh is None
 
 
+def test_a_memory_stores_images_once_or_in_every_epoch_but_never_for_a_further_update() -> None:
+    x, y = torch.rand(2, 4, 3), torch.zeros(2, 4, dtype=torch.long)
+    later = Batch(x, y, 1, repeated=4)
+    assert later.to_store(every=False) is None
+    assert later.to_store(every=True) is later
+    assert Batch(x, y, 1, repeated=4, again=True).to_store(every=True) is None
+
+
 def test_images_may_have_tasks_of_their_own() -> None:
     x, y = torch.rand(1, 2, 3), torch.zeros(1, 2, dtype=torch.long)
     assert Batch(x, y, 5).each_task.tolist() == [[5, 5]]

@@ -26,6 +26,7 @@ class Batch:
     task: int
     repeated: int = 0  # how many of its last images earlier batches of the task have shown already
     tasks: Int[Tensor, "r b"] | None = None  # the task of every image, where some are of earlier tasks
+    again: bool = False  # one more update on the batch of the last step
 
     @property
     def each_task(self) -> Int[Tensor, "r b"]:
@@ -39,6 +40,10 @@ class Batch:
         if new == 0 or self.repeated == 0:
             return self if new else None
         return Batch(self.x[:, :new], self.y[:, :new], self.task)
+
+    def to_store(self, *, every: bool) -> "Batch | None":
+        """What a memory may store: images that come for the first time or, with ``every``, in each epoch anew."""
+        return self if every and not self.again else self.fresh
 
 
 @runtime_checkable

@@ -3,7 +3,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, mse_loss
 
 from gradcast.core import Batch
-from gradcast.learners.der import Der
+from gradcast.learners.der import Der, DerSpec
+from gradcast.learners.er import ErSpec
 from gradcast.memories.reservoir import Reservoir
 from gradcast.replicas.heads import Heads
 from gradcast.training.step import Step
@@ -82,6 +83,21 @@ def test_images_that_come_again_are_not_stored_again() -> None:
     assert memory.held == 5
     step(Batch(data.x, data.y, data.task, repeated=4))
     assert memory.held == 5
+
+
+def test_a_later_epoch_stores_images_with_the_logits_they_have_then() -> None:
+    model, memory = replicas(2, heads=HEADS), Reservoir(50, [0, 1])
+    step = Step(model, Der(memory, COUNT, ALPHA, every=True), LR)
+    data = batch(model, size=4)
+    step(data)
+    module = own_module(model, 1)
+    step(Batch(data.x, data.y, data.task, repeated=4))
+    assert memory.held == 8
+    held = memory.filled
+    torch.testing.assert_close(held["x"][:, 4:], held["x"][:, :4])
+    torch.testing.assert_close(held["logits"][1, 4:], module(data.x[1]).detach())
+    assert not torch.allclose(held["logits"][1, 4:], held["logits"][1, :4])
+    assert (DerSpec(name="der").store, ErSpec(name="er").store) == ("every", "first")
 
 
 def test_replicas_together_equal_replicas_alone() -> None:

@@ -84,7 +84,7 @@ def test_the_first_step_has_nothing_to_replay_and_the_second_not_itself() -> Non
 
 def test_repeated_rehearsal_updates_with_other_images_and_stores_each_once() -> None:
     plain, model = replicas(2), replicas(2)
-    once, often = Er(Reservoir(20, [0, 1]), count=3), Er(Reservoir(20, [0, 1]), count=3)
+    once, often = Er(Reservoir(20, [0, 1]), count=3), Er(Reservoir(20, [0, 1]), count=3, every=True)
     spelled, trainer = Step(plain, once, 0.1), StepTrainer(Step(model, often, 0.1), repeats=3)
     for number in range(3):
         data = batch(model, seed=number)

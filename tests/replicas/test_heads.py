@@ -3,7 +3,7 @@ import torch
 from torch.func import vmap
 
 from gradcast.gradients.cross_entropy import cross_entropy
-from gradcast.replicas.heads import ABSENT, Heads
+from gradcast.replicas.heads import ABSENT, Heads, HeadsKind
 
 
 def test_shared_head_gives_all_columns() -> None:
@@ -119,3 +119,14 @@ def test_labels_of_batches_are_places_among_the_logits_of_a_loss() -> None:
     assert seen.labels(torch.tensor([2, 0]), 3).tolist() == [0, 3]
     even = Heads.of([(4, 2), (0, 1)], "all")
     assert even.labels(torch.tensor([1, 0]), 1).tolist() == [3, 2]
+
+
+@pytest.mark.parametrize("kind", ["masked", "seen", "all"])
+def test_a_gradient_at_columns_leads_to_the_outputs_they_were_taken_from(kind: HeadsKind) -> None:
+    heads, tasks = Heads.of([(4, 7), (9,), (7, 2)], kind), torch.tensor([[0, 1, 2], [2, 0, 1]])
+    outputs = torch.randn(2, 3, heads.outputs, dtype=torch.float64, requires_grad=True)
+    found = heads.columns_at(outputs, tasks, 2)
+    slopes = torch.randn_like(found)
+    (slopes * torch.where(found == ABSENT, 0.0, found)).sum().backward()
+    assert outputs.grad is not None
+    torch.testing.assert_close(heads.at_outputs(slopes, outputs.detach(), tasks, 2), outputs.grad)

@@ -283,3 +283,16 @@ def test_gradients_at_images_equal_each_module_alone(name: str, statistics: Stat
         own = x[replica].detach().requires_grad_()
         z = own_module(model, replica).train(statistics != "frozen")(own)
         torch.testing.assert_close(found[replica], torch.autograd.grad(z, own, slope[replica])[0])
+
+
+@pytest.mark.parametrize("norm", ["none", "batch"])
+def test_passes_side_by_side_equal_passes_one_after_another(norm: str) -> None:
+    together, apart = replicas(2, norm=norm), replicas(2, norm=norm)
+    x = torch.stack([batch(together, seed=seed).x for seed in range(3)], 1)
+    made, each = together.side_by_side(x), [apart.everything(x[:, k]) for k in range(3)]
+    torch.testing.assert_close(made.z, torch.cat([one.z for one in each], 1))
+    dz = torch.randn_like(made.z)
+    expected = sum(one.pull(slope).flat for one, slope in zip(each, dz.chunk(3, 1), strict=True))
+    torch.testing.assert_close(made.pull(dz).flat, expected)
+    for name, buffer in apart.buffers.items():
+        torch.testing.assert_close(together.buffers[name], buffer)

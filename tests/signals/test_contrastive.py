@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -111,7 +112,7 @@ def test_in_company_the_gradient_is_that_of_all_views_together() -> None:
     pool = torch.rand(2, 6, 3, 4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     unlabelled = type(at.unlabelled)(pool, at.unlabelled.used, 2)
     signal = Contrastive(head, temperature=0.5, weight=2.0, labelled_views=LabelledViews(Reaugment((), Scale())))
-    signal.learn(model, labelled)
+    signal.learn(model, replace(labelled, lr=0.0))
     _, metrics = signal.gradient(model, unlabelled, 1)
     views, classes = LabelledViews(Reaugment((), Scale())).views(model, labelled)
     who = torch.cat([torch.tensor([[-1, -2, -3] * 2] * 2), classes], dim=1)

@@ -199,6 +199,17 @@ def test_every_signal_takes_a_step(signal: str) -> None:
     assert not torch.equal(own.trainer.model.theta, before)
 
 
+@pytest.mark.parametrize("signal", ["contrastive", "rotation", "vicreg", "mutexmatch", "icl"])
+def test_heads_of_signals_step_at_the_rate_of_the_schedule(signal: str) -> None:
+    own = made("soft", f"row.soft.signal.name={signal}")
+    assert bool(one_step(own)["finite"].all())
+    step = step_of(own)
+    (attached,) = step.signals
+    rate = torch.as_tensor(attached.signal.head.lr)  # type: ignore[attr-defined]
+    assert torch.equal(rate, torch.as_tensor(step.lr))
+    assert (rate < 0.1).all()  # the warm-up
+
+
 @pytest.mark.parametrize("tau", ["batch", "per_sample"])
 @pytest.mark.parametrize("objective", ["meta", "meta-exact", "fitness"])
 @pytest.mark.parametrize("rate", ["learner", "0.001"])

@@ -1,3 +1,4 @@
+import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
@@ -94,18 +95,20 @@ def test_a_restart_goes_back_to_the_tasks_beginning() -> None:
     assert not torch.equal(model.theta[0], start[0])
 
 
-def test_memories_take_a_tasks_images_in_its_first_epoch_each_once() -> None:
+@pytest.mark.parametrize("every", [False, True])
+def test_memories_take_a_tasks_images_in_its_first_epoch_or_in_every_one(every: bool) -> None:
     own = task_data((3, 4))
     model = replicas(2, sizes=(SIDE * SIDE, 2 * CLASSES), heads=Heads.even(CLASSES, 2, masked=True))
-    er = Er(Reservoir(100, [3, 4]), 5)
+    er = Er(Reservoir(100, [3, 4]), 5, every=every)
     learner, order = StepTrainer(Step(model, er, 0.0)), Epochs(own, 8)
     for task in range(2):
         learner.begin(TaskOf(task))
         order.begin(task)
         for number in range(9):
             train(learner, order.batch(number), LR, (task, number // 3, number % 3))
-    assert er.memory.seen == 2 * own.count(0)
-    assert er.memory.filled["tasks"].sum(1).tolist() == [own.count(0)] * 2
+    assert er.memory.seen == (3 if every else 1) * 2 * own.count(0)
+    if not every:
+        assert er.memory.filled["tasks"].sum(1).tolist() == [own.count(0)] * 2
 
 
 def test_replayed_images_join_the_mean_and_what_opposes_earlier_tasks_is_taken_from_the_gradient() -> None:

@@ -26,6 +26,7 @@ class DarkTable(ReservoirTable):
 
     lr: Rate = 0.03
     alpha: Weight = 0.3  # weight of the distance
+    store: Literal["first", "every"] = "every"  # epochs that offer images; logits of the first are hardly trained
     omitted_defaults: ClassVar[tuple[str, ...]] = ("capacity",)
 
 
@@ -40,7 +41,8 @@ class Der(Learner):
     """Adds ``alpha`` times the squared distance, a mean over replayed images and all columns of the output layer.
 
     A batch is stored with the logits of its own training pass, before the step. The replayed images have a pass of
-    their own. DER++ adds ``beta`` times the cross entropy of as many other replayed images, which have a third pass.
+    their own. DER++ adds ``beta`` times the cross entropy of as many other replayed images, which have a third pass,
+    made side by side with the second.
     """
 
     checkpointed: ClassVar[tuple[str, ...]] = ("memory",)
@@ -49,18 +51,19 @@ class Der(Learner):
     alpha: float = 0.3
     beta: float = 0.0  # 0: DER
     augment: Reaugment | None = None
+    every: bool = False  # epoch offers its images to the memory; else the first does
     drawn: Replay | None = field(default=None, init=False)
     labelled: Replay | None = field(default=None, init=False)  # replayed for their labels
     slots: dict[int, Int[Tensor, "r b"]] = field(default_factory=dict, init=False)  # of the batch, by its size
 
     def prepare(self, model: Replicas, batch: Batch) -> None:
-        """Draw from the past, then give the batch's new images slots; their logits follow."""
+        """Draw from the past, then give the batch's images slots; their logits follow."""
         self.drawn = self.memory.draw(self.count)
         self.labelled = self.memory.draw(self.count, turn=1) if self.beta else None
-        slots, fresh = torch.full_like(batch.y, self.memory.size), batch.fresh  # the slot of what is not kept
-        if fresh is not None:
-            empty = batch.x.new_zeros(*fresh.y.shape, model.heads.outputs)
-            slots[:, : fresh.y.shape[1]] = self.memory.write(fresh, {LOGITS: empty})
+        slots = torch.full_like(batch.y, self.memory.size)  # the slot of what is not kept
+        if (new := batch.to_store(every=self.every)) is not None:
+            empty = batch.x.new_zeros(*new.y.shape, model.heads.outputs)
+            slots[:, : new.y.shape[1]] = self.memory.write(new, {LOGITS: empty})
         size = batch.y.shape[1]
         self.slots[size] = self.slots[size].copy_(slots) if size in self.slots else slots
 
@@ -79,20 +82,24 @@ class Der(Learner):
         self.memory.update(self.slots[size], {LOGITS: finite})
         if self.drawn is None:
             return None
-        made = model.everything(self.shown(model, self.drawn.x))
-        away = made.z - self.drawn.fields[LOGITS]
-        loss = away.square().mean((1, 2))
-        gradient = made.pull(2 * self.alpha / away[0].numel() * away)
-        if self.labelled is None:
-            return Terms(gradient, metrics={"distance": loss})
-        again = model.forward(self.shown(model, self.labelled.x), labelled.batch.task, tasks=self.labelled.tasks)
-        replayed, dz = cross_entropy(again.z, self.labelled.y)
-        return Terms(gradient + again.pull(self.beta * dz), metrics={"distance": loss, "replay_loss": replayed})
+        drawn = [self.drawn] if self.labelled is None else [self.drawn, self.labelled]
+        made = model.side_by_side(torch.stack([self.shown(model, each.x) for each in drawn], 1))
+        away = made.z[:, : self.count] - self.drawn.fields[LOGITS]
+        metrics = {"distance": away.square().mean((1, 2))}
+        slopes = [2 * self.alpha / away[0].numel() * away]
+        if self.labelled is not None:
+            task, tasks = labelled.batch.task, self.labelled.tasks
+            outputs = made.z[:, self.count :]
+            replayed, dz = cross_entropy(model.heads.columns_at(outputs, tasks, task), self.labelled.y)
+            metrics["replay_loss"] = replayed
+            slopes.append(model.heads.at_outputs(self.beta * dz, outputs, tasks, task))
+        return Terms(made.pull(torch.cat(slopes, 1)), metrics=metrics)
 
 
 def _build(table: DerSpec, context: Context) -> Der:
     memory = Reservoir(table.places(context.tasks), context.seeds)
-    return Der(memory, table.replay, table.alpha, augment=table.reaugment(context.scale))
+    augment, every = table.reaugment(context.scale), table.store == "every"
+    return Der(memory, table.replay, table.alpha, augment=augment, every=every)
 
 
 ENTRY = learner_entry(

@@ -19,7 +19,8 @@ class DerPlusPlusSpec(DarkTable):
 
 def _build(table: DerPlusPlusSpec, context: Context) -> Der:
     memory = Reservoir(table.places(context.tasks), context.seeds)
-    return Der(memory, table.replay, table.alpha, table.beta, augment=table.reaugment(context.scale))
+    augment, every = table.reaugment(context.scale), table.store == "every"
+    return Der(memory, table.replay, table.alpha, table.beta, augment=augment, every=every)
 
 
 ENTRY = learner_entry(

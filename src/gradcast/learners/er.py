@@ -38,13 +38,14 @@ class Er(Learner):
     count: int = 10
     asymmetric: bool = False
     augment: Reaugment | None = None
+    every: bool = False  # epoch offers its images to the memory; else the first does
     drawn: Replay | None = field(default=None, init=False)
 
     def prepare(self, model: Replicas, batch: Batch) -> None:
         """Draw from the past, then let the batch become part of it."""
         self.drawn = self.memory.draw(self.count)
-        if (fresh := batch.fresh) is not None:
-            self.memory.write(fresh)
+        if (new := batch.to_store(every=self.every)) is not None:
+            self.memory.write(new)
 
     def replay(self) -> Replay | None:
         """What was drawn."""
@@ -64,7 +65,7 @@ class Er(Learner):
 
 def _build(table: ErSpec, context: Context) -> Er:
     memory = Reservoir(table.places(context.tasks), context.seeds)
-    return Er(memory, table.replay, augment=table.reaugment(context.scale))
+    return Er(memory, table.replay, augment=table.reaugment(context.scale), every=table.store == "every")
 
 
 ENTRY = learner_entry(

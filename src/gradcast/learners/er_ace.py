@@ -20,7 +20,8 @@ class ErAceSpec(ReservoirTable):
 
 def _build(table: ErAceSpec, context: Context) -> Er:
     memory = Reservoir(table.places(context.tasks), context.seeds)
-    return Er(memory, table.replay, asymmetric=True, augment=table.reaugment(context.scale))
+    augment, every = table.reaugment(context.scale), table.store == "every"
+    return Er(memory, table.replay, asymmetric=True, augment=augment, every=every)
 
 
 ENTRY = learner_entry(

@@ -1,6 +1,6 @@
 """What the tables of all learners have in common."""
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -40,18 +40,18 @@ class DescentTable(LearnerTable):
         return self.momentum, self.decay
 
 
-class ReservoirTable(DescentTable):
-    """Learners that replay images out of one reservoir for all tasks."""
+class ReplayTable(DescentTable):
+    """Learners that replay images out of one memory for all tasks."""
 
-    memory: Positive = 256  # samples kept a task, on average: the reservoir holds this times the number of tasks
+    memory: Positive = 256  # samples kept a task, on average: the memory holds this times the number of tasks
     replay: Positive = 10  # samples replayed a step
     capacity: Natural = 0  # samples kept in all; 0: as ``memory`` says
     augment: list[AnyAugmentation] = Field(default=[])  # of batch and replay, anew in every update; stored as they come
     omitted_defaults: ClassVar[tuple[str, ...]] = ("augment",)
 
     @model_validator(mode="after")
-    def _one_size(self) -> "ReservoirTable":
-        if self.capacity and self.memory != ReservoirTable.model_fields["memory"].default:
+    def _one_size(self) -> "ReplayTable":
+        if self.capacity and self.memory != ReplayTable.model_fields["memory"].default:
             raise ValueError(
                 "learner.memory is samples a task and learner.capacity samples in all: set one of them, and leave the "
                 "other out"
@@ -68,8 +68,15 @@ class ReservoirTable(DescentTable):
         return ", augmented" if self.augment else ""
 
     def places(self, tasks: int) -> int:
-        """Samples that the reservoir holds in a stream of so many tasks."""
+        """Samples that the memory holds in a stream of so many tasks."""
         return self.capacity or tasks * self.memory
+
+
+class ReservoirTable(ReplayTable):
+    """Learners whose memory is a reservoir, which takes images as they come."""
+
+    store: Literal["first", "every"] = "first"  # which epochs offer images to the reservoir: the first, or every one
+    omitted_defaults: ClassVar[tuple[str, ...]] = ("store",)
 
 
 class TaskMemoryTable(DescentTable):

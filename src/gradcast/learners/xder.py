@@ -13,9 +13,10 @@ from torch import Tensor
 
 from gradcast.core import Batch, Labelled, Learner, Replay, TaskImages, Terms
 from gradcast.devices import to_device
-from gradcast.learners.der import LOGITS, DarkTable
+from gradcast.learners.der import LOGITS
 from gradcast.learners.head_losses import later_margin, past_loss, transplanted, unused_contrast
 from gradcast.learners.learner_entry import learner_entry
+from gradcast.learners.learner_table import ReplayTable
 from gradcast.memories.refilled import Drawn, RefilledMemory
 from gradcast.replicas.heads import Heads
 from gradcast.replicas.replicas import Pass, Replicas, Statistics
@@ -25,10 +26,12 @@ from gradcast.streams.named_augmentations import AnyAugmentation, named
 from gradcast.streams.reaugment import Reaugment
 
 
-class XDerSpec(DarkTable):
+class XDerSpec(ReplayTable):
     """X-DER: DER++ whose stored logits follow later tasks, and heads that prepare for theirs."""
 
     name: Literal["x-der"]
+    lr: Rate = 0.03
+    omitted_defaults: ClassVar[tuple[str, ...]] = ("capacity",)
     alpha: Weight = 0.6  # weight of the distance from stored logits; 0.3 was used with 500 images
     beta: Weight = 0.9  # weight of the replayed images' cross entropy; 0.8 with 500 images
     gamma: Share = 0.85  # of the own class's logit: how large transplanted logits may be

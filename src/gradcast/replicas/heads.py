@@ -113,6 +113,19 @@ class Heads:
         """The same for images of several ``tasks``, which broadcast against the leading axes, in a step of ``task``."""
         return self.own(outputs, tasks) if self.masked else self.columns(outputs, task)
 
+    def at_outputs(
+        self,
+        slopes: Float[Tensor, "*any width"],
+        outputs: Float[Tensor, "*any outputs"],
+        tasks: Int[Tensor, "*some"],
+        task: int,
+    ) -> Float[Tensor, "*any outputs"]:
+        """From a gradient at those columns to one at all outputs."""
+        every = torch.zeros_like(outputs, requires_grad=True)
+        with torch.enable_grad():
+            columns = self.columns_at(every, tasks, task)
+        return torch.autograd.grad(columns, every, slopes)[0]
+
     def slopes(
         self, outputs: Float[Tensor, "*any outputs"], tasks: Int[Tensor, "*some"], task: int
     ) -> Float[Tensor, "*any width"]:

@@ -121,6 +121,13 @@ class Replicas:
         """The same to all columns of the output layer."""
         return self._forward(x, lambda y: y, **how)
 
+    def side_by_side(self, x: Float[Tensor, "r k b *shape"], **how: Unpack[How]) -> Pass:
+        """K such passes at once, each with batch statistics of its own: ``z`` has the images of all, one by one.
+
+        The gradient is the sum of theirs.
+        """
+        return self._forward(x, lambda y: y, several=True, **how)
+
     def embed(self, x: Float[Tensor, "r b *shape"], **how: Unpack[How]) -> Pass:
         """The same to the features that the output layer sees."""
         width = self.featured.width
@@ -141,27 +148,30 @@ class Replicas:
         theta: Float[Tensor, "r p"] | None = None,
         exact: bool = False,
         featured: bool = False,
+        several: bool = False,
     ) -> Pass:
         self._train(statistics != "frozen")
         updating = updating_replicas(statistics, used, self.theta)
         with buffers_for(self.buffers, updating) as buffers:
             inner = self.theta.dtype if exact else self.inner
-            passing = x.unsqueeze(1).to(inner)
+            passing = (x if several else x.unsqueeze(1)).to(inner)
             y, backward = self._pass(passing, buffers, unlabelled=used is not None, theta=theta, featured=featured)
         z = select(y)
 
         def pull(dz: Tensor, whole: Tensor | None = None) -> Gradient:
-            ends, slopes = [z], [dz.unsqueeze(1)]
+            ends, slopes = [z], [dz.reshape(z.shape)]
             if whole is not None:
-                ends, slopes = [z, y], [dz.unsqueeze(1), whole.unsqueeze(1)]
+                ends, slopes = [z, y], [dz.reshape(z.shape), whole.reshape(y.shape)]
             found = backward(ends, slopes)
+            if several:
+                return Gradient(found.rows().sum(1))
             return Gradient(found.rows().squeeze(1), None if found.factors is None else (found.factors,))
 
         def at_images(dz: Tensor) -> Tensor:
-            way, found = self._way(x, featured=featured), torch.autograd.grad(z, x, dz.unsqueeze(1))[0]
+            way, found = self._way(x, featured=featured), torch.autograd.grad(z, x, dz.reshape(z.shape))[0]
             return way.summed(found, x.shape[1]) if isinstance(way, Divided) else found
 
-        return Pass(z.detach().squeeze(1), y.detach().squeeze(1), pull, at_images)
+        return Pass(z.detach().flatten(1, 2), y.detach().flatten(1, 2), pull, at_images)
 
     def step(
         self,

@@ -69,8 +69,8 @@ class Contrastive(Signal):
         return self.head.state()
 
     def learn(self, model: Replicas, labelled: Labelled) -> Metrics:
-        """Keep the labelled images, which may join the contrast."""
-        self.labelled = labelled
+        """Keep the labelled images, which may join the contrast; the head has the model's rate."""
+        self.labelled, self.head.lr = labelled, labelled.lr
         return {}
 
     def gradient(

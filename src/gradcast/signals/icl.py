@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from gradcast.core import Batch, Metrics, Signal, Unlabelled
+from gradcast.core import Batch, Labelled, Metrics, Signal, Unlabelled
 from gradcast.gradients.gradient import Gradient
 from gradcast.replicas.replicas import Replicas, Statistics
 from gradcast.signals.fixmatch import MatchTable, decide, match
@@ -60,6 +60,11 @@ class Icl(Signal):
         """Draw the proportion of each replica's mixtures."""
         if unlabelled is not None:
             self.shares.draw(unlabelled.drawn_by(), 1, unlabelled.x)
+
+    def learn(self, model: Replicas, labelled: Labelled) -> Metrics:
+        """The head has the model's rate, which a schedule may change."""
+        self.head.lr = labelled.lr
+        return {}
 
     def gradient(
         self, model: Replicas, unlabelled: Unlabelled, task: int, *, statistics: Statistics = "update"

@@ -46,8 +46,8 @@ class MutexMatch(Signal):
         return self.head.state()
 
     def learn(self, model: Replicas, labelled: Labelled) -> Metrics:
-        """The images that pass beside the unlabelled ones."""
-        self.labelled = labelled
+        """The images that pass beside the unlabelled ones; the head has the model's rate."""
+        self.labelled, self.head.lr = labelled, labelled.lr
         return {}
 
     def gradient(

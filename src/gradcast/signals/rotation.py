@@ -8,7 +8,7 @@ from jaxtyping import Int
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from gradcast.core import Batch, Metrics, Signal, Unlabelled
+from gradcast.core import Batch, Labelled, Metrics, Signal, Unlabelled
 from gradcast.devices import to_device
 from gradcast.gradients.gradient import Gradient
 from gradcast.randomness import torch_generator
@@ -53,6 +53,11 @@ class Rotation(Signal):
         if self.turns is None:
             self.turns = torch.zeros_like(drawn, device=unlabelled.x.device)
         self.turns.copy_(to_device(drawn, unlabelled.x.device))
+
+    def learn(self, model: Replicas, labelled: Labelled) -> Metrics:
+        """The head has the model's rate, which a schedule may change."""
+        self.head.lr = labelled.lr
+        return {}
 
     def gradient(
         self, model: Replicas, unlabelled: Unlabelled, task: int, *, statistics: Statistics = "separate"

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 from jaxtyping import Float
 from torch import Tensor
 
-from gradcast.core import Metrics, Signal, Unlabelled
+from gradcast.core import Labelled, Metrics, Signal, Unlabelled
 from gradcast.gradients.gradient import Gradient
 from gradcast.replicas.replicas import Replicas, Statistics
 from gradcast.signals.head import Head
@@ -44,6 +44,11 @@ class Vicreg(Signal):
     def state(self) -> dict[str, Tensor]:
         """What a checkpoint holds: the projection head."""
         return self.head.state()
+
+    def learn(self, model: Replicas, labelled: Labelled) -> Metrics:
+        """The head has the model's rate, which a schedule may change."""
+        self.head.lr = labelled.lr
+        return {}
 
     def gradient(
         self, model: Replicas, unlabelled: Unlabelled, task: int, *, statistics: Statistics = "separate"

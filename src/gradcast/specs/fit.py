@@ -17,7 +17,7 @@ from gradcast.learners.ewc import EwcSpec
 from gradcast.learners.gem import GemSpec
 from gradcast.learners.hal import HalSpec
 from gradcast.learners.icarl import IcarlSpec
-from gradcast.learners.learner_table import ReservoirTable, TaskMemoryTable
+from gradcast.learners.learner_table import ReplayTable, TaskMemoryTable
 from gradcast.learners.registry import LEARNERS
 from gradcast.learners.xder import XDerSpec
 from gradcast.networks.featured import Featured
@@ -141,7 +141,7 @@ def _check_memory(setting: Setting, stream: Stream) -> None:
             f"learner.memory = {learner.memory} has no room for an image of each of the {width} classes of a task to "
             f"train on and one to set aside; set it to {2 * width} or more"
         )
-    if isinstance(learner, ReservoirTable) and learner.places(len(stream.tasks)) < learner.replay:
+    if isinstance(learner, ReplayTable) and learner.places(len(stream.tasks)) < learner.replay:
         kept, key = learner.places(len(stream.tasks)), "capacity" if learner.capacity else "memory"
         raise GradcastError(
             f"learner.{key} leaves room for {kept} samples in all, fewer than learner.replay = {learner.replay} asks "

@@ -184,7 +184,7 @@ class StepTrainer:
     def step(self, batch: Batch, draw: Draw, turn: Turn) -> Metrics:
         """The updates; what is told is of the last one, and of all whether they were finite."""
         metrics = self._update(batch, draw, turn, 0)
-        again = replace(batch, repeated=batch.y.shape[1])  # a memory has these images already
+        again = replace(batch, repeated=batch.y.shape[1], again=True)  # a memory has these images already
         for number in range(1, self.repeats):
             finite = metrics["finite"]
             metrics = self._update(again, draw, turn, number)
