@@ -60,6 +60,18 @@ def test_the_time_left_goes_by_the_mean_speed_and_grows_while_nothing_moves() ->
     assert seconds_left(bar(60.0, 3.0)) == pytest.approx(20.0)
     assert seconds_left(bar(90.0, 3.0)) == pytest.approx(30.0)  # a head start lasts
     assert seconds_left(bar(60.0, 0.0)) is None
-    assert TimeLeft().render(bar(60.0, 3.0, rows=True)).plain == "0:00:20"
-    assert TimeLeft().render(bar(60.0, 0.0, rows=True)).plain == "-:--:--"
-    assert TimeLeft().render(bar(60.0, 3.0)).plain == "-:--:--"  # other bars: rich's own, which has seen no step
+    assert TimeLeft(lambda: None).render(bar(60.0, 3.0, rows=True)).plain == "0:00:20"
+    assert TimeLeft(lambda: None).render(bar(60.0, 0.0, rows=True)).plain == "-:--:--"
+    assert (
+        TimeLeft(lambda: None).render(bar(60.0, 3.0)).plain == "-:--:--"
+    )  # other bars: rich's own, which has seen no step
+
+
+def test_all_rows_take_at_least_as_long_as_the_newest_bar() -> None:
+    class Slow(Task):
+        time_remaining = 35.0
+
+    slow = Slow(TaskID(1), "head start", 600, 26, _get_time=lambda: 0.0)
+    assert seconds_left(bar(60.0, 3.0), slow) == 35.0
+    assert TimeLeft(lambda: slow).render(bar(60.0, 3.0, rows=True)).plain == "0:00:35"
+    assert seconds_left(bar(600.0, 3.0), slow) == pytest.approx(200.0)

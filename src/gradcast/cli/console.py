@@ -15,6 +15,7 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    Task,
     TaskID,
     TextColumn,
     TimeElapsedColumn,
@@ -47,6 +48,7 @@ class ProgressDisplay:
         self.shares: dict[TaskID, float] = {}  # of each of these tasks, done
         self.run: WholeRun | None = None  # all rows of this process, where there are several
         self.rows: TaskID | None = None  # their bar
+        self.newest: TaskID | None = None  # the bar of a row or a head start that has moved last
         wide = console.width >= 100
         self.progress = Progress(
             TextColumn("{task.description}", table_column=Column()),  # the one that may take several lines
@@ -55,7 +57,7 @@ class ProgressDisplay:
             TextColumn("[dim]{task.fields[note]}"),
             TimeElapsedColumn(table_column=Column(no_wrap=True)),
             TextColumn("[dim]left"),
-            TimeLeft(table_column=Column(no_wrap=True)),
+            TimeLeft(self._newest, table_column=Column(no_wrap=True)),
             console=console,
         )
 
@@ -82,9 +84,13 @@ class ProgressDisplay:
         """Change a bar; where nobody sees it move, tell of it from time to time."""
         fields: dict[str, Any] = {} if note is None else {"note": note}
         self.progress.update(bar, completed=completed, total=total, **fields)
+        self.newest = bar
         if not self.moving and (now := self.now()) - self.told >= MINUTE:
             self.told = now
             self._tell(bar)
+
+    def _newest(self) -> Task | None:
+        return next((task for task in self.progress.tasks if task.id == self.newest), None)
 
     def _tell(self, bar: TaskID) -> None:
         (own,) = (task for task in self.progress.tasks if task.id == bar)
@@ -96,7 +102,7 @@ class ProgressDisplay:
         ]
         if self.run is not None and self.rows is not None:
             (every,) = (task for task in self.progress.tasks if task.id == self.rows)
-            seconds = seconds_left(every)
+            seconds = seconds_left(every, own)
             left = "" if seconds is None else f", {timedelta(seconds=int(seconds))} left"
             parts.append(f"all rows: {self.run.finished} of {self.run.total} done{left}")
         self.console.print(", ".join(parts), soft_wrap=True)

@@ -1,10 +1,11 @@
 """How much of a whole run is done: the rows that will be trained, and the share of each."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from rich.progress import Task, TimeRemainingColumn
+from rich.table import Column
 from rich.text import Text
 
 Part = tuple[str, int]  # a row's label, and which of the rows called so it is
@@ -50,24 +51,29 @@ class WholeRun:
         self.planned[label] -= bool(self.planned[label])
 
 
-def seconds_left(task: Task) -> float | None:
-    """By the mean speed since the start; None before anything is done.
+def seconds_left(rows: Task, newest: Task | None = None) -> float | None:
+    """Of all rows, by their mean speed since the start; None before anything is done.
 
-    Rows differ, and a head start moves no row's bar. The speed of the last half minute, which rich goes by, would
-    promise the end too soon.
+    Rows differ, and a head start moves no row's bar, so the speed of the last half minute, which rich goes by, would
+    promise the end too soon. All rows take at least as long as the ``newest`` bar.
     """
-    if task.total is None or task.elapsed is None or not task.completed:
+    if rows.total is None or rows.elapsed is None or not rows.completed:
         return None
-    return task.elapsed * max(task.total - task.completed, 0) / task.completed
+    by_speed = rows.elapsed * max(rows.total - rows.completed, 0) / rows.completed
+    return max(by_speed, (newest and newest.time_remaining) or 0.0)
 
 
 class TimeLeft(TimeRemainingColumn):
-    """The time left of a bar; of the bar of all rows, which has ``rows``, by ``seconds_left``."""
+    """The time left of a bar; of the bar of all rows, which has the field ``rows``, by ``seconds_left``."""
+
+    def __init__(self, newest: Callable[[], Task | None], table_column: Column | None = None) -> None:
+        self.newest = newest  # the bar that has moved last
+        super().__init__(table_column=table_column)
 
     def render(self, task: Task) -> Text:
         """As hours, minutes and seconds."""
         if not task.fields.get("rows") or task.finished:
             return super().render(task)
-        seconds = seconds_left(task)
+        seconds = seconds_left(task, self.newest())
         shown = "-:--:--" if seconds is None else str(timedelta(seconds=int(seconds)))
         return Text(shown, style="progress.remaining")
