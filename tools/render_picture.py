@@ -152,7 +152,8 @@ def _row(line: Line, height: float, scale: Scale) -> Iterator[str]:
     yield f'<text class="end" x="{RIGHT + 85}" y="{height:.1f}">{own.mean:.1f} ± {own.half:.1f}</text>'
     if line.paired is not None:
         gain = line.paired.difference
-        yield f'<text class="end" x="{WIDTH - 20}" y="{height:.1f}">{gain.mean:+.1f} ± {gain.half:.1f}</text>'
+        shown = f"{gain.mean:+.1f} ± {gain.half:.1f}".replace("-", "−")
+        yield f'<text class="end" x="{WIDTH - 20}" y="{height:.1f}">{shown}</text>'
 
 
 def _said(line: Line) -> str:
