@@ -23,8 +23,9 @@ check: $(INSTALLED)  ## lint, formatting and types
 docs: $(VENV)/.docs  ## the documentation site in build/site; search needs a server: python3 -m http.server -d build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-dist: $(VENV)/.package  ## wheel and source archive in dist, checked
+dist: $(VENV)/.package  ## wheel and source archive in dist; every tracked file is in the archive, and the description renders
 	rm -rf dist
+	test ! -e .git || $(BIN)/check-manifest --no-build-isolation
 	$(BIN)/python -m build --no-isolation
 	$(BIN)/twine check --strict dist/*
 

@@ -1,6 +1,7 @@
 """The description that a package index shows; everything else about the package is in pyproject.toml.
 
-README.md links to files of the repository. Nothing of it lies beside a package, so there the links become words.
+README.md links to files of the repository, and shows a picture of it. Nothing of that lies beside a package, so there
+links and pictures become words.
 """
 
 import re
@@ -8,11 +9,16 @@ from pathlib import Path
 
 from setuptools import setup
 
+PICTURE = re.compile(r"!\[([^\]]+)\]\((?!https?:)[^)\s]+\)")
 LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)([^)\s]+)\)")
 
 
 def described(readme: str) -> str:
-    """Without links into the repository: ``[table](docs/x.md)`` is table (docs/x.md), a file's own name is itself."""
+    """Without links into the repository: ``[table](docs/x.md)`` is table (docs/x.md), a file's own name is itself.
+
+    A picture is what it says to readers who do not see it.
+    """
+    readme = PICTURE.sub(lambda shown: f"*{shown[1]}*", readme)
     return LINK.sub(lambda link: link[1] if link[1] == link[2] else f"{link[1]} ({link[2]})", readme)
 
 

@@ -1,9 +1,15 @@
-"""Links of the documentation lead somewhere."""
+"""Links of the documentation lead somewhere, and its commands exist with the options it names."""
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
+import yaml
+from tools.render_commands import commands
+
+import gradcast
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
@@ -27,3 +33,61 @@ def headings(page: Path) -> set[str]:
     text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     found = re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in found}
+
+
+def test_every_command_of_the_documentation_exists_with_its_options() -> None:
+    known = {name: {option for own in one.params for option in own.opts} for name, one in commands()}
+    found = [(page, line) for page in PAGES for line in gradcast_lines(page)]
+    assert len(found) > 100
+    for page, line in found:
+        words = line.split()
+        name = next((own for own in (" ".join(words[:2]), words[0]) if own in known), None)
+        assert name is not None, f"{page.name}: gradcast {line}"
+        asked = {word.partition("=")[0] for word in words if re.fullmatch(r"--[a-z][a-z-]*(=.*)?", word)}
+        assert asked <= known[name] | {"--help"}, f"{page.name}: gradcast {line}"
+
+
+def gradcast_lines(page: Path) -> list[str]:
+    """What stands behind gradcast in blocks of a console, without remarks and further commands."""
+    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+    blocks = re.findall(r"^```console\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
+    lines = [line for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+    return [
+        re.split(r" #| [|>&]", own)[0] for line in lines for own in re.findall(r"^\$ (?:\w+=\S+ )*gradcast (.*)", line)
+    ]
+
+
+def test_blocks_of_python_compile_and_name_what_gradcast_has() -> None:
+    found = 0
+    for page in PAGES:
+        for block in re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
+            compile(block, str(page), "exec")
+            named = re.findall(r"\bgradcast\.([A-Za-z_]\w*)", block)
+            assert [name for name in named if not hasattr(gradcast, name)] == [], page.name
+            found += len(named)
+    assert found > 30
+
+
+def test_the_signal_of_the_readme_is_the_gradient_of_the_entropy() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```python\n(class Entropy.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    names: dict[str, Any] = {"gradcast": gradcast}
+    exec(block, names)  # noqa: S102 -- code of our own page
+    z = torch.randn(2, 5, 3, dtype=torch.float64, requires_grad=True)
+    p = z.softmax(-1)
+    (wanted,) = torch.autograd.grad(-(p * p.log()).sum(-1).mean(1).sum(), z)
+    found, _ = names["Entropy"]().slopes(None, z.detach(), None, 0)
+    torch.testing.assert_close(found, wanted)
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) < 120
+
+
+def test_the_readme_cites_the_paper_as_the_citation_file_does() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    (paper,) = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["references"]
+    authors = " and ".join(f"{own['family-names']}, {own['given-names']}" for own in paper["authors"])
+    wanted = {"title": paper["title"], "author": authors, "journal": paper["journal"], "year": str(paper["year"])}
+    (entry,) = re.findall(r"^@article\{\w+,\n(.*?)^\}$", text, re.DOTALL | re.MULTILINE)
+    assert dict(re.findall(r"^  (\w+)\s*= \{(.*?)\},?$", entry, re.MULTILINE)) == wanted | {"url": paper["url"]}

@@ -1,5 +1,6 @@
 """The tests mirror the package, and the package stays easy to find one's way in."""
 
+import ast
 import re
 from collections import Counter
 from pathlib import Path
@@ -37,7 +38,9 @@ def test_every_test_file_has_its_module() -> None:
         "reference",
         "tutorials",
         "site",
+        "notebooks",
         "packaging",
+        "pictures",
         "typechecker",
     }  # of several modules
     files = [path.relative_to(TESTS) for path in TESTS.rglob("test_*.py")]
@@ -73,3 +76,14 @@ def test_the_tests_that_the_documents_name_are_there() -> None:
 
 def test_every_warning_goes_through_the_one_that_steers_no_terminal() -> None:
     assert [str(own) for own in MODULES if "warnings.warn(" in (SOURCE / own).read_text()] == ["errors.py"]
+
+
+def test_docstrings_say_what_a_thing_does() -> None:
+    """Three words seldom do."""
+    short = []
+    for module in MODULES:
+        for node in ast.walk(ast.parse((SOURCE / module).read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module):
+                words = (ast.get_docstring(node) or "").split()
+                short += [f"{module}: {' '.join(words)}"] if 0 < len(words) <= 3 else []
+    assert short == []

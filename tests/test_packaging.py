@@ -6,8 +6,10 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import tomllib
+import venv
 import zipfile
 from email.parser import Parser
 from pathlib import Path
@@ -79,6 +81,33 @@ def test_the_wheel_is_the_package_and_knows_itself(built: Path) -> None:
     assert (facts["source"], facts["commit"]) == (source_digest(PACKAGE), None)
 
 
+def test_an_installed_wheel_works_without_a_clone(built: Path, tmp_path: Path) -> None:
+    """In an environment of its own, which borrows only the dependencies; the folder knows nothing of the repository."""
+    (file,) = built.glob("*.whl")
+    venv.create(tmp_path / "venv", with_pip=False)
+    python = tmp_path / "venv" / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps", "--no-index"]
+    subprocess.run([*pip, str(file)], check=True, timeout=120)
+    (packages,) = (tmp_path / "venv" / "lib").glob("python*/site-packages")
+    (packages / "borrowed.pth").write_text(sysconfig.get_path("purelib"))
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "GRADCAST"))}
+
+    def gradcast_says(*arguments: str) -> str:
+        command = [str(python.parent / "gradcast"), *arguments]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert gradcast_says("--version") == f"gradcast {gradcast.__version__}\n"
+    small = ["--threads", "1", "--seeds", "1", "--set", "stream.tasks=2", "--set", "stream.samples=20"]
+    assert "GEM + predicted gradients" in gradcast_says("run", "digits", *small)
+    assert "Report: runs/report.html" in gradcast_says("report", "runs")
+    assert "GEM" in gradcast_says("reproduce", "E3", "--show")
+    facts = json.loads(next((tmp_path / "runs").glob("digits-*/base/env.json")).read_text())
+    assert facts["versions"]["gradcast"] == gradcast.__version__
+    assert (facts["source"], facts["commit"]) == (source_digest(PACKAGE), None)
+
+
 def test_the_description_stands_without_the_repository(built: Path) -> None:
     (file,) = built.glob("*.whl")
     with zipfile.ZipFile(file) as wheel:
@@ -87,9 +116,11 @@ def test_the_description_stands_without_the_repository(built: Path) -> None:
     assert facts["Version"] == gradcast.__version__
     assert facts["Description-Content-Type"] == "text/markdown"
     text = facts.get_payload()
-    assert "A head start (docs/head-start.md) on the pool." in text
+    assert "published method (docs/results/E3.md)" in text
+    assert "\n*Accuracy on iCIFAR-100 (%)" in text, "the picture in words"
     assert re.findall(r"\]\((?!https?:)[^)]*\)", text) == []
     assert facts["Author"] == "The gradcast authors"
+    assert facts.get_all("Project-URL") == ["Paper, https://arxiv.org/abs/2201.09196"]
 
 
 def test_the_version_stands_in_one_place() -> None:

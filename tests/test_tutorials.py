@@ -10,7 +10,9 @@ from gradcast.results.report import markdown
 from tests.documented_blocks import Block, blocks, command_lines, run_block
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([*(ROOT / "docs" / "tutorials").glob("*.md"), *(ROOT / "docs" / "how-to").glob("*.md")])
+DOCS = ROOT / "docs"
+OTHERS = [DOCS / name for name in ("python.md", "sweeps.md", "head-start.md")]  # whose Python is run, and no command
+PAGES = [DOCS / "index.md", *sorted([*(DOCS / "tutorials").glob("*.md"), *(DOCS / "how-to").glob("*.md")])]
 
 
 @pytest.mark.filterwarnings("default")
@@ -28,6 +30,18 @@ def test_the_blocks_of_a_page_run_in_order(page: Path, tmp_path: Path, monkeypat
     for block in found:
         if not block.skipped:
             run_block(block, names, tmp_path)
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("page", OTHERS, ids=lambda page: page.stem)
+def test_python_of_other_pages_runs_in_order(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(markdown, "save_png", lambda figure, path: path.touch())
+    names: dict[str, Any] = {"__name__": page.stem}
+    found = [block for block in blocks(page) if block.language == "python"]
+    assert found
+    for block in found:
+        run_block(block, names, tmp_path)
 
 
 def test_blocks_are_found_with_what_their_pages_say(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""``python -m gradcast``."""
+"""Starts the command line: ``python -m gradcast``."""
 
 from gradcast.cli.app import main
 

@@ -136,7 +136,7 @@ class TaskImages(Protocol):
 
     @property
     def task(self) -> int:
-        """Its number."""
+        """The number of the task, from 0 on."""
         ...
 
     def batches(self, size: int) -> Iterator[Batch]:

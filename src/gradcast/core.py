@@ -232,7 +232,7 @@ class LogitSignal(Signal, Protocol):
     def gradient(
         self, model: Replicas, unlabelled: Unlabelled, task: int, *, statistics: Statistics = "update"
     ) -> tuple[Gradient, Metrics]:
-        """The same, back-propagated."""
+        """The gradient of the weights: ``slopes`` at the logits of one pass, back-propagated."""
         made = model.forward(unlabelled.x, task, statistics=statistics, used=unlabelled.used)
         dz, metrics = self.slopes(model, made.z, unlabelled, task)
         return made.pull(dz), metrics

@@ -19,6 +19,7 @@ from gradcast.errors import GradcastError, message_of
 # bf16: weights and sums in float32, images to logits and back in bfloat16, other products as in tf32 (GPU).
 Arithmetic = Literal["float32", "float64", "tf32", "bf16"]
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # <malloc.h>
+BUSY = 0.5  # share of the cores: beyond it, threads of ours wait for each other at every operation
 
 
 def choose_device(name: str) -> torch.device:
@@ -99,10 +100,22 @@ def to_device(numbers: np.ndarray | Tensor, device: torch.device) -> Tensor:
     return tensor.contiguous().pin_memory().to(device, non_blocking=True)  # rows may be one and the same, repeated
 
 
+def own_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+
+
+def busy() -> bool:
+    """Whether other work keeps more than half of the machine's cores busy, by the load of the last minute."""
+    try:
+        return os.getloadavg()[0] > BUSY * (os.cpu_count() or 1)
+    except OSError:  # not every system tells
+        return False
+
+
 def use_threads(count: int | None) -> int:
     """Give torch these threads (default: all cores it may use) and numpy's BLAS one: the pools would fight."""
-    available = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    chosen = count or available
+    chosen = count or own_cores()
     torch.set_num_threads(chosen)
     threadpool_limits(1, user_api="blas")
     return chosen

@@ -25,7 +25,7 @@ def numpy_generator(seed: int, *names: str | int) -> np.random.Generator:
 
 
 def torch_generator(seed: int, *names: str | int, device: torch.device | str = "cpu") -> torch.Generator:
-    """Generator for tensors."""
+    """A torch generator whose seed depends on ``seed`` and all names."""
     return torch.Generator(device=device).manual_seed(derive(seed, *names))
 
 

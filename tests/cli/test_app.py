@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tools.render_commands import commands
 
 import gradcast
 from tests.cli.process import called, cli, small
@@ -85,3 +86,21 @@ def test_values_beyond_reason_are_refused_at_once(tmp_path: Path, setting: str, 
     assert found.returncode == 2
     assert message in found.stderr.replace("\n", " ")
     assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["", *(name for name, _ in commands())])
+def test_help_fits_eighty_columns(name: str, tmp_path: Path) -> None:
+    done = called(*name.split(), "--help", cwd=tmp_path)
+    assert done.returncode == 0
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_many_options_are_grouped_and_paragraphs_follow_the_terminal(tmp_path: Path) -> None:
+    text = called("run", "--help", cwd=tmp_path).stdout
+    places = [text.index(f"─ {panel} ─") for panel in ("Options", "Files", "Machine", "Checkpoints")]
+    assert places == sorted(places)
+    assert text.index("--set") < places[1] < text.index("--out") < places[2] < text.index("--threads")
+    assert "goes on from its newest checkpoint" in " ".join(text.split())
+    lines = [line.rstrip() for line in text.splitlines()]
+    start = next(number for number, line in enumerate(lines) if "A finished row" in line)
+    assert all(len(line) > 60 for line in lines[start : start + 2])  # no line of the source ends in the middle

@@ -92,10 +92,8 @@ def test_folders_without_images_and_nothing_at_all(tmp_path: Path) -> None:
 
 def test_too_few_images(tmp_path: Path) -> None:
     said = refused(tmp_path, images(5))
-    assert said == "the pool has 5 images and a batch of them shall have 6; give more images, or lower --batch"
-    assert refused(tmp_path, images(1)).endswith(
-        "has a single image and a batch of them shall have 6; give more images"
-    )
+    assert said == "the pool has 5 images and a batch needs 6; give more images, or lower --batch"
+    assert refused(tmp_path, images(1)).endswith("has a single image and a batch needs 6; give more images")
     assert "the pool is empty" in refused(tmp_path, np.empty((0, 8, 8, 3), dtype=np.uint8))
 
 

@@ -77,7 +77,7 @@ def test_options_that_are_wrong(changes: dict[str, Any], message: str) -> None:
 
 def test_a_network_that_is_there_has_no_settings() -> None:
     options = PretrainOptions(10, 4, 16, "rgb", "unit", ("model.width=3",))
-    with pytest.raises(GradcastError, match="make your own network as it shall be"):
+    with pytest.raises(GradcastError, match="build your own network with the settings it needs"):
         options.setting({"name": "patches"}, None)
     assert PretrainOptions(10, 4, 16, "rgb", "unit").setting({"name": "patches"}, None).head_start.steps == 10
 

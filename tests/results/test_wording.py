@@ -26,3 +26,8 @@ def test_lost_seeds_are_named_with_their_row() -> None:
 def test_seeds_needed_are_a_guess() -> None:
     assert wording.guessed(34, 5) == "about 34, a guess from 5 seeds"
     assert wording.guessed("more than 1000", 1) == "about more than 1000, a guess from 1 seed"
+
+
+def test_a_row_at_chance_has_learned_nothing_unless_a_guess_is_always_right() -> None:
+    assert wording.nothing_learned(Sample("ER", {0: 20.0}, {}, chance=20.0)).startswith("nothing was learned (ACC 20.0")
+    assert wording.nothing_learned(Sample("ER", {0: 100.0}, {}, chance=100.0)).startswith("open: one class a task")

@@ -88,7 +88,7 @@ def test_a_pool_smaller_than_a_batch_is_refused() -> None:
     enough, few = (small(f"policy.batch={batch}", "pool.count=5").rows[1].setting for batch in (5, 6))
     (pool,) = shared.pools(enough)
     assert len(pool) == 5
-    with pytest.raises(GradcastError, match="'patches' has 5 images and a batch of them shall have 6; lower policy"):
+    with pytest.raises(GradcastError, match="'patches' has 5 images and a batch needs 6; lower policy"):
         shared.pools(few)
 
 
@@ -118,7 +118,7 @@ def test_a_teacher_begins_where_the_model_does(tmp_path: Path) -> None:
 def test_small_pools_are_refused_for_head_starts_too(tmp_path: Path) -> None:
     shared = PreparedRun(Place(CPU, torch.float64), Shelf(Path("data"), Cache(tmp_path), untracked))
     setting = small("head_start.steps=2", "head_start.batch=40", "pool.count=30").rows[1].setting
-    with pytest.raises(GradcastError, match=r"has 30 images .* shall have 40; lower head_start\.batch"):
+    with pytest.raises(GradcastError, match=r"has 30 images .* needs 40; lower head_start\.batch"):
         shared.head_starts(setting, [0])
 
 

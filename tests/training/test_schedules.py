@@ -403,7 +403,7 @@ def test_what_does_not_fit_the_images_is_said(changes: list[str], sentence: str)
 
 
 def test_batches_may_differ_and_must_be_filled() -> None:
-    with pytest.raises(GradcastError, match=r"'unlabelled' has 1197 images and a batch of them shall have 1200; lower"):
+    with pytest.raises(GradcastError, match=r"'unlabelled' has 1197 images and a batch needs 1200; lower"):
         made("mg", "policy.batch=1200")
     made("supervised", "policy.batch=1200")
     assert bool(one_step(made("mg", "policy.batch=32"))["finite"].all())

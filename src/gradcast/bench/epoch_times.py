@@ -71,7 +71,7 @@ class Clock:
     times: list[float] = field(default_factory=list)
 
     def epochs(self) -> list[float]:
-        """Seconds of each."""
+        """Seconds that each epoch took."""
         return np.diff(self.times).tolist()
 
     def stepped(self, step: int, task: int, metrics: Metrics) -> None:
@@ -85,7 +85,7 @@ class Clock:
     def evaluated(
         self, tasks_done: int, accuracy: Float[Tensor, "r tasks"], unknown: Float[Tensor, "r tasks"] | None = None
     ) -> None:
-        """Before training."""
+        """Start the clock at the evaluation before training."""
         if tasks_done == 0:
             self._look()
 

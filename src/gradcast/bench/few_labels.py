@@ -24,7 +24,7 @@ WARM_UP = 3  # steps before the clock: one as it is, one captured, one replayed
 
 @dataclass(frozen=True)
 class Speed:
-    """So many seeds at once."""
+    """How fast so many seeds train together."""
 
     dtype: Arithmetic
     replicas: int

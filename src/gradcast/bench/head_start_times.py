@@ -45,12 +45,12 @@ class HeadStartTime:
 
     @property
     def images_a_second(self) -> float:
-        """Of all seeds."""
+        """Images of all seeds that pass in a second."""
         return 1000 * self.seeds * self.batch / self.milliseconds
 
     @property
     def plain_images_a_second(self) -> float:
-        """Of the plain formulation."""
+        """Images that pass in a second in the plain formulation."""
         return 1000 * self.batch / self.plain_milliseconds
 
     @property

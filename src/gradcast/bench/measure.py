@@ -77,7 +77,7 @@ class Bench:
     ray: RayTimes | None = None
 
     def as_dict(self) -> dict[str, object]:
-        """For JSON."""
+        """The measurements by name, for JSON."""
         ratios = [{"as released": entry.ratio, "pinned": entry.pinned_ratio} for entry in self.comparisons]
         shares = [entry.share for entry in self.checkpoints]
         images = [entry.images_a_second for entry in self.few_labels]

@@ -53,13 +53,13 @@ class NoRelay:
     """A cell of this process tells nobody, and goes on from nowhere."""
 
     def tell(self, task: str, progress: object) -> None:
-        """Nobody listens."""
+        """Do nothing: nobody listens."""
 
     def save(self, task: str, files: dict[str, bytes]) -> None:
         """A cell this short needs no checkpoint."""
 
     def load(self, task: str) -> dict[str, bytes]:
-        """It begins."""
+        """No checkpoint: a cell begins with its first step."""
         return {}
 
 

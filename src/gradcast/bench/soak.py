@@ -29,7 +29,7 @@ WARM_UP = 0.2  # share of the runs after which libraries have loaded and caches 
 
 @dataclass(frozen=True)
 class Sample:
-    """After a run."""
+    """What the process holds after one of the runs."""
 
     seconds: float  # since the beginning
     resident_mb: float
@@ -39,7 +39,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Soak:
-    """What was seen."""
+    """How many runs were trained, and what the process held after each."""
 
     runs: int
     samples: Sequence[Sample]
@@ -51,7 +51,7 @@ class Soak:
         return median(values[start : start + tenth]), median(values[-tenth:])
 
     def as_dict(self) -> dict[str, object]:
-        """For JSON."""
+        """Samples and growth by name, for JSON."""
         names = ("resident_mb", "open_files", "threads")
         return {
             "runs": self.runs,

@@ -45,7 +45,7 @@ class Network:
     lived: int  # steps of each past task that its weights have seen
 
     def make(self) -> nn.Module:
-        """With random weights."""
+        """The network, with random weights."""
         if self.name == "mlp":
             return MLP([784, 100, 100, self.heads.outputs])
         return SlimResNet18(20, self.heads.outputs)
@@ -89,7 +89,7 @@ class Scene:
         return lambda index: advance(self.batch(index), ())["projected"], step.model
 
     def batch(self, index: int) -> Batch:
-        """One of those to come."""
+        """A batch of those to come."""
         return self._batch(*self.coming[index], self.task)
 
     def step(self) -> Step:
@@ -193,12 +193,12 @@ class AsReleased:
     advance: Advance
 
     def __call__(self, index: int) -> Tensor | bool:
-        """A step."""
+        """Take one step, with the batch of this number."""
         return self.advance(index)
 
     @contextmanager
     def threads(self) -> Iterator[None]:
-        """For a turn of steps."""
+        """The threads that numpy has during a turn of steps."""
         with threadpool_limits(torch.get_num_threads(), user_api="blas"):
             yield
         time.sleep(PAUSE)

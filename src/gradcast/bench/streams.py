@@ -22,7 +22,7 @@ SAMPLED = 6  # steps a task that stand for all of them, where a complete stream 
 
 @dataclass(frozen=True)
 class Throughput:
-    """R streams together."""
+    """How long R streams take when they train together."""
 
     replicas: int
     seconds: float

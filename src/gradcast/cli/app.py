@@ -4,6 +4,7 @@ import errno
 import signal
 import sys
 import warnings
+from inspect import cleandoc
 from typing import Annotated
 
 import typer
@@ -33,12 +34,28 @@ app = typer.Typer(
     rich_markup_mode="rich",
     help="Semi-supervised continual learning with predicted gradients, told apart from noise by paired seeds.",
 )
-COMMANDS = (run, sweep, suite, presets, methods, ssl, pretrain, reproduce, compare, report, watch, bench, verify)
+COMMANDS = {
+    "Train": (run, sweep, suite, ssl, pretrain, reproduce),
+    "Look at results": (report, compare, watch),
+    "Find out": (presets, methods),
+    "Check gradcast itself": (verify, bench),
+}
 DIVIDED = ("run", "ssl", "pretrain")  # commands that torchrun may start
-for command in COMMANDS:
-    app.command()(command)
-app.add_typer(data_command.app, name="data")
-app.add_typer(runs_command.app, name="runs")
+
+
+def _paragraphs(text: str) -> str:
+    """A docstring whose lines may be broken anew: the terminal's width is not the source's."""
+    return "\n\n".join(" ".join(part.split()) for part in cleandoc(text).split("\n\n"))
+
+
+for panel, commands in COMMANDS.items():
+    for command in commands:
+        app.command(rich_help_panel=panel)(command)
+for group in (data_command.app, runs_command.app):
+    app.add_typer(group, rich_help_panel="Data and trained runs")
+for own in (app, data_command.app, runs_command.app):
+    for known in own.registered_commands:
+        known.help = _paragraphs((known.callback and known.callback.__doc__) or "")
 
 
 def _version(asked: bool) -> bool:

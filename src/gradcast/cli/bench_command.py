@@ -1,4 +1,4 @@
-"""``gradcast bench``."""
+"""``gradcast bench``: time steps, streams and head starts."""
 
 from collections.abc import Collection
 from typing import Annotated
@@ -7,7 +7,8 @@ import typer
 from rich.console import Console
 
 from gradcast.cli.options import DataOption, DeviceOption, JsonOption, ThreadsOption, data_folder
-from gradcast.devices import keep_freed_memory, use_threads
+from gradcast.cli.threads import choose_threads
+from gradcast.devices import keep_freed_memory
 from gradcast.errors import BAD_INPUT, GradcastError, one_line
 from gradcast.runs.jsontext import to_json
 
@@ -42,7 +43,7 @@ def bench(
     from gradcast.bench import measure  # a quarter of a second that no other command needs
     from gradcast.bench import print_bench as show
 
-    use_threads(threads)
+    choose_threads(threads, device)
     keep_freed_memory()
     counts = _counts(replicas)
     parts = _named(only, measure.PARTS)

@@ -15,15 +15,15 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    Task,
     TaskID,
     TextColumn,
     TimeElapsedColumn,
-    TimeRemainingColumn,
 )
 from rich.table import Column, Table
 from torch import Tensor
 
-from gradcast.cli.whole_run import Part, WholeRun
+from gradcast.cli.whole_run import Part, TimeLeft, WholeRun, seconds_left
 from gradcast.cluster.relay import Progress as TaskProgress
 from gradcast.core import Metrics
 from gradcast.errors import one_line, printable
@@ -48,6 +48,7 @@ class ProgressDisplay:
         self.shares: dict[TaskID, float] = {}  # of each of these tasks, done
         self.run: WholeRun | None = None  # all rows of this process, where there are several
         self.rows: TaskID | None = None  # their bar
+        self.newest: TaskID | None = None  # the bar of a row or a head start that has moved last
         wide = console.width >= 100
         self.progress = Progress(
             TextColumn("{task.description}", table_column=Column()),  # the one that may take several lines
@@ -56,7 +57,7 @@ class ProgressDisplay:
             TextColumn("[dim]{task.fields[note]}"),
             TimeElapsedColumn(table_column=Column(no_wrap=True)),
             TextColumn("[dim]left"),
-            TimeRemainingColumn(table_column=Column(no_wrap=True)),
+            TimeLeft(self._newest, table_column=Column(no_wrap=True)),
             console=console,
         )
 
@@ -83,9 +84,13 @@ class ProgressDisplay:
         """Change a bar; where nobody sees it move, tell of it from time to time."""
         fields: dict[str, Any] = {} if note is None else {"note": note}
         self.progress.update(bar, completed=completed, total=total, **fields)
+        self.newest = bar
         if not self.moving and (now := self.now()) - self.told >= MINUTE:
             self.told = now
             self._tell(bar)
+
+    def _newest(self) -> Task | None:
+        return next((task for task in self.progress.tasks if task.id == self.newest), None)
 
     def _tell(self, bar: TaskID) -> None:
         (own,) = (task for task in self.progress.tasks if task.id == bar)
@@ -97,7 +102,8 @@ class ProgressDisplay:
         ]
         if self.run is not None and self.rows is not None:
             (every,) = (task for task in self.progress.tasks if task.id == self.rows)
-            left = "" if every.time_remaining is None else f", {timedelta(seconds=int(every.time_remaining))} left"
+            seconds = seconds_left(every, own)
+            left = "" if seconds is None else f", {timedelta(seconds=int(seconds))} left"
             parts.append(f"all rows: {self.run.finished} of {self.run.total} done{left}")
         self.console.print(", ".join(parts), soft_wrap=True)
 
@@ -105,7 +111,7 @@ class ProgressDisplay:
         """These rows will be trained; where there are several, a bar counts them all."""
         if len(labels) > 1:
             self.run = WholeRun(labels)
-            self.rows = self.progress.add_task("all rows", total=self.run.total, note="")
+            self.rows = self.progress.add_task("all rows", total=self.run.total, note="", rows=True)
 
     def leave_out(self, label: str) -> None:
         """One of them needs no training after all."""
@@ -220,7 +226,7 @@ class RowProgress:
             self._move(completed)
 
     def stepped(self, step: int, task: int, metrics: Metrics) -> None:
-        """Move the bar."""
+        """Move the bar by one step."""
         if "test_accuracy" in metrics:  # known to the host in a moment anyway: it is written now
             self.tested = f"error {100 * (1 - float(metrics['test_accuracy'].mean())):.1f} %"
         epoch = f", epoch {self.done // self.extent.epochs[task] + 1}" if self.extent.epochs else ""

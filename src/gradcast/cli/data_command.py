@@ -31,7 +31,7 @@ from gradcast.specs import text as specfile
 from gradcast.specs.spec import Setting, Spec
 from gradcast.specs.table import nearest
 
-app = typer.Typer(no_args_is_help=True, help="Datasets: list, check, fetch, show, and the cache.")
+app = typer.Typer(name="data", no_args_is_help=True, help="Datasets: list, check, fetch, show, and the cache.")
 CacheKind = Literal["images", "head-starts"]
 
 

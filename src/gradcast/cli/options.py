@@ -9,12 +9,21 @@ import typer
 from gradcast.data.load import default_data
 from gradcast.errors import GradcastError
 
+# Parts of --help, for commands with many options; what has no panel comes first.
+FILES, MACHINE, CHECKPOINTS = "Files", "Machine", "Checkpoints"
+
 DataOption = Annotated[
-    Path | None, typer.Option("--data", help="folder of datasets (default: $GRADCAST_DATA or ./data)")
+    Path | None,
+    typer.Option("--data", help="folder of datasets (default: $GRADCAST_DATA or ./data)", rich_help_panel=FILES),
 ]
-DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")]
-ThreadsOption = Annotated[int | None, typer.Option(min=1, max=1024, help="CPU threads (default: all cores)")]
-OutOption = Annotated[Path, typer.Option(help="folder for run directories")]
+DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...", rich_help_panel=MACHINE)]
+ThreadsOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1, max=1024, help="CPU threads (default: all cores, or one where they are busy)", rich_help_panel=MACHINE
+    ),
+]
+OutOption = Annotated[Path, typer.Option(help="folder for run directories", rich_help_panel=FILES)]
 JsonOption = Annotated[bool, typer.Option("--json", help="print the result as JSON on standard output")]
 SetOption = Annotated[
     list[str] | None,
@@ -22,12 +31,46 @@ SetOption = Annotated[
 ]
 OnOption = Annotated[
     str | None,
-    typer.Option("--on", metavar="ray[://HOST:PORT]", help="train rows side by side: by Ray here, or on a cluster"),
+    typer.Option(
+        "--on",
+        metavar="ray[://HOST:PORT]",
+        help="train rows side by side: by Ray here, or on a cluster",
+        rich_help_panel=MACHINE,
+    ),
 ]
 AtOnceOption = Annotated[
-    int | None, typer.Option("--at-once", min=1, help="with --on: seeds of a row in one task, at most (default: all)")
+    int | None,
+    typer.Option(
+        "--at-once",
+        min=1,
+        help="with --on: seeds of a row in one task, at most (default: all)",
+        rich_help_panel=MACHINE,
+    ),
 ]
 SeedsOption = Annotated[int | None, typer.Option("--seeds", min=1, help="train seeds 0 to N-1, together")]
+
+
+MinutesOption = Annotated[
+    float,
+    typer.Option(
+        "--checkpoint-minutes",
+        min=0,
+        help="minutes between checkpoints; 0: only at the end of every task",
+        rich_help_panel=CHECKPOINTS,
+    ),
+]
+StepsOption = Annotated[
+    int | None,
+    typer.Option("--checkpoint-steps", min=1, help="steps between checkpoints", rich_help_panel=CHECKPOINTS),
+]
+ResumeOption = Annotated[
+    bool, typer.Option("--resume", help="go on with an unfinished run, or fail", rich_help_panel=CHECKPOINTS)
+]
+FreshOption = Annotated[bool, typer.Option("--fresh", help="start unfinished rows over", rich_help_panel=CHECKPOINTS)]
+DeterministicOption = Annotated[
+    bool,
+    typer.Option("--deterministic", help="the same bits every time, at one thread's speed", rich_help_panel=MACHINE),
+]
 
 
 def data_folder(given: Path | None) -> Path:

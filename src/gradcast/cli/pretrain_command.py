@@ -6,13 +6,28 @@ from typing import Annotated
 import typer
 
 from gradcast.cli.console import complain
-from gradcast.cli.options import DataOption, DeviceOption, ThreadsOption, data_folder
+from gradcast.cli.options import (
+    FILES,
+    MACHINE,
+    DataOption,
+    DeterministicOption,
+    DeviceOption,
+    FreshOption,
+    MinutesOption,
+    ResumeOption,
+    StepsOption,
+    ThreadsOption,
+    data_folder,
+)
+from gradcast.cli.threads import choose_threads
 from gradcast.cli.training_options import Training
 from gradcast.cluster.torchrun import joined
-from gradcast.devices import Arithmetic, be_deterministic, keep_freed_memory, use_threads
+from gradcast.devices import Arithmetic, be_deterministic, keep_freed_memory
 from gradcast.head_start.pretrain import pretrain as train
 from gradcast.head_start.pretrain_options import PoolColour, PoolScale
 from gradcast.head_start.pretrained import Pretrained
+
+IMAGES = "Images"  # a part of --help
 
 
 def pretrain(
@@ -22,9 +37,11 @@ def pretrain(
     model: Annotated[
         str, typer.Option(metavar="NAME|module:Class", help="a network by name, or your own")
     ] = "slim-resnet18",
-    steps: Annotated[int, typer.Option(min=1, help="how many")] = 6000,
+    steps: Annotated[int, typer.Option(min=1, help="steps of the head start")] = 6000,
     batch: Annotated[int, typer.Option(min=1, help="images a step, each in two views or as the signal wants")] = 512,
-    out: Annotated[Path, typer.Option(help="the file of weights to write")] = Path("weights.safetensors"),
+    out: Annotated[Path, typer.Option(help="the file of weights to write", rich_help_panel=FILES)] = Path(
+        "weights.safetensors"
+    ),
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -33,21 +50,21 @@ def pretrain(
             help="change a key of model, head_start or pool, e.g. model.width=32; repeatable",
         ),
     ] = None,
-    size: Annotated[int, typer.Option(min=1, help="pixels a side")] = 32,
-    colour: Annotated[PoolColour, typer.Option(help="what the network sees")] = "rgb",
-    normalise: Annotated[PoolScale, typer.Option(help="as stream.normalise")] = "unit",
+    size: Annotated[int, typer.Option(min=1, help="pixels a side", rich_help_panel=IMAGES)] = 32,
+    colour: Annotated[PoolColour, typer.Option(help="what the network sees", rich_help_panel=IMAGES)] = "rgb",
+    normalise: Annotated[PoolScale, typer.Option(help="as stream.normalise", rich_help_panel=IMAGES)] = "unit",
     seed: Annotated[int, typer.Option(min=0, help="of weights, batches and views")] = 0,
     data: DataOption = None,
     device: DeviceOption = "auto",
-    dtype: Annotated[Arithmetic, typer.Option(help="arithmetic; tf32 and bf16 need a GPU")] = "float32",
+    dtype: Annotated[
+        Arithmetic, typer.Option(help="arithmetic; tf32 and bf16 need a GPU", rich_help_panel=MACHINE)
+    ] = "float32",
     threads: ThreadsOption = None,
-    checkpoint_minutes: Annotated[float, typer.Option(min=0, help="minutes between checkpoints; 0: none")] = 10.0,
-    checkpoint_steps: Annotated[int | None, typer.Option(min=1, help="steps between checkpoints")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="go on with an unfinished one, or fail")] = False,
-    fresh: Annotated[bool, typer.Option("--fresh", help="start an unfinished one over")] = False,
-    deterministic: Annotated[
-        bool, typer.Option("--deterministic", help="the same bits every time, at one thread's speed")
-    ] = False,
+    checkpoint_minutes: MinutesOption = 10.0,
+    checkpoint_steps: StepsOption = None,
+    resume: ResumeOption = False,
+    fresh: FreshOption = False,
+    deterministic: DeterministicOption = False,
 ) -> None:
     """Train a network on images without labels and write its weights: only the head start.
 
@@ -59,7 +76,7 @@ def pretrain(
     ).safety
     if deterministic:
         be_deterministic(threads)
-    use_threads(1 if deterministic else threads)
+    choose_threads(1 if deterministic else threads, device)
     keep_freed_memory()
     with joined(complain) as ranks:
         made = train(

@@ -1,4 +1,4 @@
-"""``gradcast report``."""
+"""``gradcast report``: one HTML page about finished runs."""
 
 from pathlib import Path
 from typing import Annotated

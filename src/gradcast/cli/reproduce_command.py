@@ -11,6 +11,7 @@ from rich.table import Table
 
 from gradcast.cli.console import ProgressDisplay, complain
 from gradcast.cli.options import (
+    FILES,
     AtOnceOption,
     DataOption,
     DeviceOption,
@@ -22,8 +23,9 @@ from gradcast.cli.options import (
     data_folder,
 )
 from gradcast.cli.report_command import warn
+from gradcast.cli.threads import choose_threads
 from gradcast.cluster.cell_task import Cluster
-from gradcast.devices import keep_freed_memory, use_threads
+from gradcast.devices import keep_freed_memory
 from gradcast.errors import BAD_INPUT, GradcastError
 from gradcast.reproduce.cells import Cell
 from gradcast.reproduce.correlations import Clouds, as_dict, clouds, in_words
@@ -66,7 +68,10 @@ def reproduce(
     ] = None,
     settings: SetOption = None,
     known: Annotated[
-        Path | None, typer.Option(help="the same table's result.json from elsewhere: its seeds are not trained again")
+        Path | None,
+        typer.Option(
+            help="the same table's result.json from elsewhere: its seeds are not trained again", rich_help_panel=FILES
+        ),
     ] = None,
     data: DataOption = None,
     out: OutOption = Path("runs"),
@@ -100,7 +105,7 @@ def reproduce(
     if not show:
         folder = data_folder(data)
         warn(check_data(wanted, folder))
-        use_threads(threads)
+        choose_threads(threads, device, elsewhere=on is not None)
         keep_freed_memory()
         with ProgressDisplay(Console(stderr=True)) as display:
             cluster = None if on is None else Cluster(on, threads, at_once)

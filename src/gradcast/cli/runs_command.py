@@ -16,7 +16,7 @@ from gradcast.runs.jsontext import to_json
 from gradcast.runs.kept_runs import RunSummary, summaries, used_cells
 from gradcast.runs.seed_store import STORE, SeedStore, StoredCell
 
-app = typer.Typer(no_args_is_help=True, help="Trained runs and seeds: list, prune, merge.")
+app = typer.Typer(name="runs", no_args_is_help=True, help="Trained runs and seeds: list, prune, merge.")
 FolderOption = Annotated[Path, typer.Option("--out", help="folder of run directories")]
 
 

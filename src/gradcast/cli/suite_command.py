@@ -1,4 +1,4 @@
-"""``gradcast suite``."""
+"""``gradcast suite``: train all runs and sweeps of a file."""
 
 from pathlib import Path
 from typing import Annotated
@@ -20,7 +20,8 @@ from gradcast.cli.options import (
     ThreadsOption,
     data_folder,
 )
-from gradcast.devices import keep_freed_memory, use_threads
+from gradcast.cli.threads import choose_threads
+from gradcast.devices import keep_freed_memory
 from gradcast.errors import BAD_INPUT, GradcastError
 from gradcast.results.report.words import number, verdicts
 from gradcast.runs.jsontext import to_json
@@ -44,7 +45,7 @@ def suite(
     if at_once and not on:
         raise GradcastError("--at-once divides the seeds of a row for --on ray; leave it out, or add --on ray")
     wanted = read_suite(file)
-    use_threads(threads)
+    choose_threads(threads, device, elsewhere=on is not None)
     keep_freed_memory()
     made = run_suite(
         wanted,
@@ -67,7 +68,7 @@ def suite(
 
 
 def as_dict(made: SuiteResult) -> dict[str, object]:
-    """All of it, for programs."""
+    """The whole suite by name, for JSON."""
     parts = {
         title: {
             "directory": str(result.directory),

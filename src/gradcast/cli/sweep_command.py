@@ -1,4 +1,4 @@
-"""``gradcast sweep``."""
+"""``gradcast sweep``: tune settings of a row."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +11,7 @@ from rich.table import Table
 
 from gradcast.cli.console import print_results
 from gradcast.cli.options import (
+    MACHINE,
     AtOnceOption,
     DataOption,
     DeviceOption,
@@ -21,7 +22,8 @@ from gradcast.cli.options import (
     ThreadsOption,
     data_folder,
 )
-from gradcast.devices import keep_freed_memory, use_threads
+from gradcast.cli.threads import choose_threads
+from gradcast.devices import keep_freed_memory
 from gradcast.errors import GradcastError
 from gradcast.runs.jsontext import parse_json
 from gradcast.specs import text as specfile
@@ -33,6 +35,7 @@ from gradcast.sweeps.sweep_files import BEST, PAGE, RECORD
 from gradcast.sweeps.trials import Trial
 
 SHOWN = 10  # trials of the table
+SEARCH = "Search"  # a part of --help
 
 
 def sweep(
@@ -46,14 +49,28 @@ def sweep(
     row: Annotated[
         str | None, typer.Option(help="the row to tune (default: the only one that is not the base)")
     ] = None,
-    search: Annotated[Search, typer.Option(help="every combination, random ones, or Optuna's TPE")] = "grid",
-    trials: Annotated[int | None, typer.Option(min=1, help="how many, for random and tpe")] = None,
-    search_seed: Annotated[int, typer.Option(min=0, help="of random and tpe")] = 0,
-    tune_seeds: Annotated[str, typer.Option(metavar="N", help="seeds of a trial: 100 to 99+N, or a list")] = "3",
-    tune_tasks: Annotated[int | None, typer.Option(min=1, help="tune on the first tasks alone")] = None,
-    validation: Annotated[float, typer.Option(help="share of the training images that trials are tested on")] = 0.1,
-    prune: Annotated[bool, typer.Option("--prune", help="stop trials below the median of finished ones")] = False,
-    prune_after: Annotated[int, typer.Option(min=1, help="tasks that no trial is stopped before")] = 2,
+    search: Annotated[
+        Search, typer.Option(help="every combination, random ones, or Optuna's TPE", rich_help_panel=SEARCH)
+    ] = "grid",
+    trials: Annotated[
+        int | None, typer.Option(min=1, help="how many, for random and tpe", rich_help_panel=SEARCH)
+    ] = None,
+    search_seed: Annotated[int, typer.Option(min=0, help="of random and tpe", rich_help_panel=SEARCH)] = 0,
+    tune_seeds: Annotated[
+        str, typer.Option(metavar="N", help="seeds of a trial: 100 to 99+N, or a list", rich_help_panel=SEARCH)
+    ] = "3",
+    tune_tasks: Annotated[
+        int | None, typer.Option(min=1, help="tune on the first tasks alone", rich_help_panel=SEARCH)
+    ] = None,
+    validation: Annotated[
+        float, typer.Option(help="share of the training images that trials are tested on", rich_help_panel=SEARCH)
+    ] = 0.1,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="stop trials below the median of finished ones", rich_help_panel=SEARCH)
+    ] = False,
+    prune_after: Annotated[
+        int, typer.Option(min=1, help="tasks that no trial is stopped before", rich_help_panel=SEARCH)
+    ] = 2,
     seeds: Annotated[int | None, typer.Option(min=1, help="seeds 0 to N-1 of the final comparison [10]")] = None,
     settings: SetOption = None,
     data: DataOption = None,
@@ -62,7 +79,9 @@ def sweep(
     threads: ThreadsOption = None,
     on: OnOption = None,
     at_once: AtOnceOption = None,
-    parallel: Annotated[int | None, typer.Option(min=1, help="trials that tpe proposes at once, with --on")] = None,
+    parallel: Annotated[
+        int | None, typer.Option(min=1, help="trials that tpe proposes at once, with --on", rich_help_panel=MACHINE)
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Tune settings of a row, then compare the best with the base on fresh paired seeds.
@@ -72,7 +91,7 @@ def sweep(
     """
     if at_once and not on:
         raise GradcastError("--at-once divides the seeds of a row for --on ray; leave it out, or add --on ray")
-    use_threads(threads)
+    choose_threads(threads, device, elsewhere=on is not None)
     keep_freed_memory()
     spec = specfile.load(what, settings or [])
     found = run_sweep(
@@ -147,7 +166,7 @@ def _cells(own: Trial) -> list[str]:
 
 
 def _seeds(text: str) -> Any:  # noqa: ANN401 -- a number or a list, which the table checks
-    """How many, or which."""
+    """The seeds of a trial: how many, or which."""
     try:
         return parse_json(f"[{text}]") if "," in text else int(text)
     except ValueError:

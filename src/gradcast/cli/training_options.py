@@ -11,17 +11,25 @@ from rich.console import Console
 
 from gradcast.cli.console import complain, print_results
 from gradcast.cli.options import (
+    CHECKPOINTS,
+    FILES,
     AtOnceOption,
     DataOption,
+    DeterministicOption,
     DeviceOption,
+    FreshOption,
     JsonOption,
+    MinutesOption,
     OnOption,
     OutOption,
+    ResumeOption,
+    StepsOption,
     ThreadsOption,
     data_folder,
 )
+from gradcast.cli.threads import choose_threads
 from gradcast.cluster.torchrun import joined, ranks_started
-from gradcast.devices import be_deterministic, keep_freed_memory, use_threads
+from gradcast.devices import be_deterministic, keep_freed_memory
 from gradcast.errors import GradcastError
 from gradcast.results.advice import advice
 from gradcast.results.quick import mark
@@ -44,20 +52,21 @@ class Training:
     device: DeviceOption = "auto"
     threads: ThreadsOption = None
     log: Annotated[
-        list[str] | None, typer.Option("--log", help="tensorboard or wandb: send the numbers there as well")
+        list[str] | None,
+        typer.Option("--log", help="tensorboard or wandb: send the numbers there as well", rich_help_panel=FILES),
     ] = None
-    checkpoint_minutes: Annotated[
-        float, typer.Option(min=0, help="minutes between checkpoints; 0: only at the end of every task")
-    ] = 10.0
-    checkpoint_steps: Annotated[int | None, typer.Option(min=1, help="steps between checkpoints")] = None
-    resume: Annotated[bool, typer.Option("--resume", help="go on with an unfinished run, or fail")] = False
-    fresh: Annotated[bool, typer.Option("--fresh", help="start unfinished rows over")] = False
+    checkpoint_minutes: MinutesOption = 10.0
+    checkpoint_steps: StepsOption = None
+    resume: ResumeOption = False
+    fresh: FreshOption = False
     on_nan: Annotated[
-        OnNan, typer.Option(help="a step whose loss or weights are not finite: end the run, or undo the step, count it")
+        OnNan,
+        typer.Option(
+            help="a step whose loss or weights are not finite: end the run, or undo the step and count it",
+            rich_help_panel=CHECKPOINTS,
+        ),
     ] = "stop"
-    deterministic: Annotated[
-        bool, typer.Option("--deterministic", help="the same bits every time, at one thread's speed")
-    ] = False
+    deterministic: DeterministicOption = False
     on: OnOption = None
     at_once: AtOnceOption = None
     json: JsonOption = False
@@ -101,7 +110,7 @@ def train(spec: Spec, how: Training) -> None:
         raise GradcastError("--log receives numbers of this process alone; leave it out, or leave --on out")
     if how.on and ranks_started() > 1:
         raise GradcastError("--on ray and torchrun both start processes; leave --on out, or start gradcast without it")
-    use_threads(1 if how.deterministic else how.threads)
+    choose_threads(1 if how.deterministic else how.threads, how.device, elsewhere=how.on is not None)
     keep_freed_memory()
     with joined(complain) as ranks:
         trackers = [tracker(name) for name in how.log or [] if ranks is None or ranks.first]

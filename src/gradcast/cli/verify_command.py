@@ -1,4 +1,4 @@
-"""``gradcast verify``."""
+"""``gradcast verify``: replay the reference trajectories."""
 
 from pathlib import Path
 from typing import Annotated

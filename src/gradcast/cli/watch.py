@@ -1,4 +1,4 @@
-"""``gradcast watch``."""
+"""``gradcast watch``: a report that follows runs while they train."""
 
 from datetime import datetime
 from typing import Annotated

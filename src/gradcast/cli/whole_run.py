@@ -1,7 +1,12 @@
 """How much of a whole run is done: the rows that will be trained, and the share of each."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+from rich.progress import Task, TimeRemainingColumn
+from rich.table import Column
+from rich.text import Text
 
 Part = tuple[str, int]  # a row's label, and which of the rows called so it is
 
@@ -15,7 +20,7 @@ class WholeRun:
 
     @property
     def total(self) -> int:
-        """Rows to train."""
+        """How many rows are to be trained."""
         return self.planned.total()
 
     @property
@@ -44,3 +49,31 @@ class WholeRun:
     def leave_out(self, label: str) -> None:
         """A row needs no training after all."""
         self.planned[label] -= bool(self.planned[label])
+
+
+def seconds_left(rows: Task, newest: Task | None = None) -> float | None:
+    """Of all rows, by their mean speed since the start; None before anything is done.
+
+    Rows differ, and a head start moves no row's bar, so the speed of the last half minute, which rich goes by, would
+    promise the end too soon. All rows take at least as long as the ``newest`` bar.
+    """
+    if rows.total is None or rows.elapsed is None or not rows.completed:
+        return None
+    by_speed = rows.elapsed * max(rows.total - rows.completed, 0) / rows.completed
+    return max(by_speed, (newest and newest.time_remaining) or 0.0)
+
+
+class TimeLeft(TimeRemainingColumn):
+    """The time left of a bar; of the bar of all rows, which has the field ``rows``, by ``seconds_left``."""
+
+    def __init__(self, newest: Callable[[], Task | None], table_column: Column | None = None) -> None:
+        self.newest = newest  # the bar that has moved last
+        super().__init__(table_column=table_column)
+
+    def render(self, task: Task) -> Text:
+        """As hours, minutes and seconds."""
+        if not task.fields.get("rows") or task.finished:
+            return super().render(task)
+        seconds = seconds_left(task, self.newest())
+        shown = "-:--:--" if seconds is None else str(timedelta(seconds=int(seconds)))
+        return Text(shown, style="progress.remaining")

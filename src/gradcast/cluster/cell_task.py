@@ -39,7 +39,7 @@ class Conditions:
 
 @dataclass(frozen=True)
 class CellTask:
-    """One task."""
+    """A task for a worker: one row with some of its seeds."""
 
     spec: Spec  # of one row and these seeds
     key: CellKey

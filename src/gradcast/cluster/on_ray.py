@@ -32,11 +32,11 @@ class TaskDisplay(Protocol):
     """Shows the tasks of a command to a person, each by a number."""
 
     def task(self, label: str) -> int:
-        """One more task."""
+        """Show one more task; returns its number."""
         ...
 
     def moved(self, number: int, progress: Progress) -> None:
-        """A task is so far."""
+        """Show how far a task is."""
         ...
 
     def ended(self, number: int, problem: str = "") -> None:
@@ -171,7 +171,7 @@ def _take_over(files: Files, store: SeedStore) -> None:
 
 
 def _remote_cell(task: CellTask, conditions: Conditions, relay: Any) -> Outcome:  # noqa: ANN401 -- a handle of Ray's
-    """In the worker."""
+    """Train a cell in the worker process."""
     import ray
 
     class Reached:

@@ -38,11 +38,11 @@ class Channel(Protocol):
         ...
 
     def save(self, task: str, files: Files) -> None:
-        """Send a checkpoint."""
+        """Send a checkpoint to the command."""
         ...
 
     def load(self, task: str) -> Files:
-        """Ask for one."""
+        """Ask the command for the newest checkpoint."""
         ...
 
 
@@ -165,13 +165,13 @@ class WorkerDisplay:
         return WorkerRow(self, extent, groups * extent.steps)
 
     def skipped(self, label: str) -> None:
-        """Nothing to tell."""
+        """Tell nothing of a row that needs no run."""
 
     def note(self, sentence: str) -> None:
         """The command has said so itself."""
 
     def say(self, done: int, total: int, note: str, *, now: bool = False) -> None:
-        """Not too often."""
+        """Send progress to the command, at most once in ``TOLD_EVERY`` seconds."""
         moment = time.monotonic()
         if now or moment - self.told >= TOLD_EVERY:
             self.told = moment
@@ -191,7 +191,7 @@ class WorkerRow:
         self._say(position.task)
 
     def stepped(self, step: int, task: int, metrics: Metrics) -> None:
-        """One step more."""
+        """Count a step, and send progress."""
         self.done += 1
         self._say(task)
 

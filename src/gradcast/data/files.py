@@ -73,7 +73,7 @@ class Reader:
         return io.BytesIO(content)
 
     def close(self) -> None:
-        """Close the archive."""
+        """Close the archive, where there is one."""
         for archive in self.opened:
             archive.close()
 

@@ -26,7 +26,7 @@ from gradcast.errors import GradcastError, message_of
 
 
 def default_data() -> Path:
-    """$GRADCAST_DATA, else ./data."""
+    """The folder of datasets: $GRADCAST_DATA, else ./data."""
     return Path(os.environ.get("GRADCAST_DATA", "data"))
 
 
@@ -52,7 +52,7 @@ class Shelf:
         raise GradcastError(f"there is nothing at {path}{tried}; set {key} to your images")
 
     def paths(self, dataset: Dataset) -> list[Path]:
-        """The dataset's files."""
+        """The files of the dataset; where they are missing, an error says how to fetch them."""
         found = dataset.find(self.data)
         if not found:
             fetch = f"run 'gradcast data fetch {dataset.name}'" if dataset.downloads else "fetch it by hand"
@@ -129,5 +129,5 @@ def _decoded_source(files: LabelledFiles, shelf: Shelf, *, colour: Colour, size:
 
 
 def untracked(rounds: Iterable[Any], what: str, total: int) -> Iterable[Any]:
-    """No progress bar."""
+    """The rounds as they are, without a progress bar."""
     return rounds

@@ -57,7 +57,7 @@ class OwnTasks:
             if is_vector(first) or is_vector(source.shape):
                 remedy = "bring images alone, or vectors of one length"
             else:
-                remedy = "set stream.size to the pixels a side that all shall have, and stream.colour to grey or rgb"
+                remedy = "set stream.size to the pixels a side that all should have, and stream.colour to grey or rgb"
             own, other = (f"{_kind(shape)} of shape {shape}" for shape in (first, source.shape))
             raise GradcastError(f"task {self.names[0]!r} has {own} and task {name!r} {other}; {remedy}")
         return first

@@ -100,7 +100,7 @@ class _Buffer(_StandIn):
 
 
 class _Scalar(_StandIn):
-    """A single number."""
+    """Stands in for a numpy scalar."""
 
     def __init__(self, *content: Any) -> None:  # noqa: ANN401
         self.content = content

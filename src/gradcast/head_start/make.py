@@ -84,7 +84,7 @@ def _made(
     show: Show | None,
     saving: Saving | None,
 ) -> dict[int, HeadStart | None]:
-    """Those that are missing."""
+    """Train the head starts that are missing."""
     ranks, missing = course.place.ranks, [seed for seed in keys if found[seed] is None]
     made_now: dict[int, HeadStart | None] = {}
     folder = None if saving is None else saving.folder / f"{UNFINISHED}{_digest(list(keys.values()))}"

@@ -56,7 +56,7 @@ def pretrain_course(
     if len(found) < spec.batch:
         count = "a single image" if len(found) == 1 else f"{len(found):,} images"
         remedy = "give more images" + ("" if len(found) == 1 else ", or lower --batch")
-        raise GradcastError(f"the pool has {count} and a batch of them shall have {spec.batch:,}; {remedy}")
+        raise GradcastError(f"the pool has {count} and a batch needs {spec.batch:,}; {remedy}")
     drawn = setting.pool[0].model_dump_json(exclude={"path"})  # a folder is known by its images
     identity = repr((scale, shape, drawn, found.content, unseen))
     return Course(spec, network, Heads.even(outputs), shape, scale, found, place, identity)

@@ -90,7 +90,7 @@ def _check_key(key: str, *, named: bool) -> None:
     if key in OF_A_RUN:
         raise GradcastError(f"--set {key} is of a whole run, and here {OF_A_RUN[key]}; leave it out")
     if table == "model" and not named:
-        raise GradcastError(f"--set {key} is for networks by name; make your own network as it shall be")
+        raise GradcastError(f"--set {key} is for networks by name; build your own network with the settings it needs")
     if key.isprintable() and table not in TABLES:
         raise GradcastError(
             f"--set {key} is no setting of a head start alone; give keys of {', '.join(TABLES)}, as in --set "

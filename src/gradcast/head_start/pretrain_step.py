@@ -47,7 +47,7 @@ class PretrainStep:
             own.signal.prepare(batch, own.of(unlabelled))
 
     def advance(self, batch: Batch, unlabelled: Feeds) -> Metrics:
-        """On the device alone."""
+        """The part of the step that the device computes alone."""
         total: Gradient | None = None
         metrics: Metrics = {}
         for own in self.signals:

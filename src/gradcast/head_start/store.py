@@ -49,7 +49,7 @@ class Store:
             return None
 
     def keep(self, key: str, weights: Mapping[str, Tensor], told: Mapping[str, object]) -> None:
-        """Write one."""
+        """Store the weights of a head start, and what is known of it."""
 
         def build(folder: Path) -> None:
             write_tensors(folder / WEIGHTS, {name: tensor.detach().cpu() for name, tensor in weights.items()})

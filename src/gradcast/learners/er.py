@@ -48,7 +48,7 @@ class Er(Learner):
             self.memory.write(new)
 
     def replay(self) -> Replay | None:
-        """What was drawn."""
+        """The images drawn from memory for this step."""
         return self.drawn
 
     def shown(self, model: Replicas, x: Float[Tensor, "r n *shape"]) -> Float[Tensor, "r n *shape"]:

@@ -44,7 +44,7 @@ class OnlineEwc(Learner):
             self.squares.zero_()
 
     def prepare(self, model: Replicas, batch: Batch) -> None:
-        """Count the step."""
+        """Count the step; make room for the importance before the first one."""
         if self.fisher is None or self.squares is None:
             self.fisher, self.squares = torch.zeros_like(model.theta), torch.zeros_like(model.theta)
         self.steps += 1

@@ -11,7 +11,7 @@ from gradcast.specs.table import Rate
 
 
 class FinetuneSpec(DescentTable):
-    """Plain SGD."""
+    """Plain SGD on the labelled images, without anything against forgetting."""
 
     name: Literal["finetune"]
     lr: Rate = 0.1

@@ -19,7 +19,7 @@ from gradcast.specs.table import Positive, Rate, Weight
 
 
 class GemSpec(DescentTable):
-    """Gradient episodic memory."""
+    """Gradient episodic memory: no step may raise the loss on the memory of a past task."""
 
     name: Literal["gem"] = "gem"
     lr: Rate = 0.1

@@ -89,7 +89,7 @@ class Hal(Learner):
         return self.held is None
 
     def replay(self) -> Replay | None:
-        """What was drawn."""
+        """The images drawn from memory for this step."""
         return self.drawn
 
     def terms(self, model: Replicas, labelled: Labelled) -> Terms | None:

@@ -94,7 +94,7 @@ class Hat(Learner):
         return regulariser(gates(self._embeddings(model), self.steepest), self.used, self.sparsity)[0]
 
     def task_modules(self) -> TaskModules:
-        """Embeddings and heads."""
+        """Modules of each task's own: embeddings and heads."""
         return self.modules
 
     def constrain(self, gradient: Gradient) -> tuple[Float[Tensor, "r p"], Bool[Tensor, " r"]]:

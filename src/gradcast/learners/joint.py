@@ -63,11 +63,11 @@ class Joint(Learner):
         return self.data.batch(part.cut(start, min(start + self.batch, part.y.shape[1])))
 
     def replay(self) -> Replay | None:
-        """What was drawn."""
+        """The images of earlier tasks drawn for this step."""
         return self.drawn.get(self.size) if self.parts else None
 
     def trains_from(self, task: int) -> int:
-        """All tasks count."""
+        """The first task whose images are trained on: all tasks count."""
         return 0
 
 

@@ -110,7 +110,7 @@ class Lucir(Learner):
         return self.before is None
 
     def replay(self) -> Replay | None:
-        """What was drawn."""
+        """The images drawn from memory for this step."""
         return self.drawn
 
     def terms(self, model: Replicas, labelled: Labelled) -> Terms | None:

@@ -31,7 +31,7 @@ class Multimodal(Learner):
     modules: TaskModules
 
     def task_modules(self) -> TaskModules:
-        """The input layers."""
+        """Modules of each task's own: the input layers."""
         return self.modules
 
 

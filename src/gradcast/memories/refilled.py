@@ -134,7 +134,7 @@ class RefilledMemory:
 
     @property
     def filled(self) -> dict[str, Tensor]:
-        """All slots."""
+        """The content of all slots."""
         return self.places.first(self.size)
 
     @filled.setter

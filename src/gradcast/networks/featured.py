@@ -47,7 +47,7 @@ class Featured(nn.Module):
             raise self._unfit(y.shape[-1])
 
     def forward(self, x: Float[Tensor, "n *shape"]) -> Float[Tensor, "n both"]:
-        """Features first."""
+        """Features and logits side by side, features first."""
         seen: list[Tensor] = []
         last = self.network.get_submodule(self.name)
         hook = last.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))

@@ -45,7 +45,7 @@ class ModelTable(Table):
 
 
 class MlpSpec(ModelTable):
-    """A multilayer perceptron."""
+    """A multilayer perceptron with ReLU."""
 
     name: Literal["mlp"] = "mlp"
     hidden: list[Positive] = [100, 100]  # units of each hidden layer

@@ -52,7 +52,7 @@ class Heads:
 
     @property
     def tasks(self) -> int:
-        """Number of tasks."""
+        """How many tasks have columns."""
         return len(self.task_columns)
 
     @property

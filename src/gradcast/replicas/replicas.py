@@ -73,7 +73,7 @@ class Replicas:
 
     @property
     def count(self) -> int:
-        """Number of replicas."""
+        """How many replicas, which are seeds, there are."""
         return self.theta.shape[0]
 
     @property

@@ -36,14 +36,14 @@ class Pieces(Function):
 
     @staticmethod
     def forward(ctx: Any, theta: Tensor, sizes: list[int]) -> tuple[Tensor, ...]:
-        """Views."""
+        """Views of ``theta``, without a copy."""
         ctx.sizes = sizes
         pieces: tuple[Tensor, ...] = theta.split(sizes, dim=-1)
         return pieces
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        """Copies."""
+        """Copy the gradients of all pieces into one tensor."""
         whole = gradients[0].new_empty(*gradients[0].shape[:-1], sum(ctx.sizes))
         for piece, gradient in zip(whole.split(ctx.sizes, dim=-1), gradients, strict=True):
             piece.copy_(gradient)

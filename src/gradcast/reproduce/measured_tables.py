@@ -8,7 +8,7 @@ from gradcast.reproduce.render import Saved, read_saved
 
 
 def folder() -> Path:
-    """Where they lie."""
+    """The folder of the measured tables."""
     return Path(str(files("gradcast.reproduce").joinpath("measured")))
 
 

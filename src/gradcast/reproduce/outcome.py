@@ -43,7 +43,7 @@ class Line:
         return "" if self.trained is None else self.trained.origin
 
     def as_dict(self) -> dict[str, object]:
-        """For JSON."""
+        """The row by name, for JSON."""
         return {
             "name": self.item.name,
             "label": self.item.label,

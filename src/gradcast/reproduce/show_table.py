@@ -64,7 +64,7 @@ def difference(line: Line) -> str:
 
 
 def gain(line: Line) -> str:
-    """The published one."""
+    """The published gain, with its sign."""
     return "" if line.published_gain is None else f"{line.published_gain:+.2f}"
 
 

@@ -33,7 +33,7 @@ UNKNOWN = "acc_unknown"  # ACC in per cent where test images come without their 
 
 @dataclass(frozen=True)
 class Trained:
-    """One row's seeds."""
+    """What the seeds of one row have measured."""
 
     measures: Mapping[int, Measures]  # seed by seed
     cost: Mapping[str, Sequence[float]] = field(default_factory=dict)  # of runs of equally many seeds
@@ -58,7 +58,7 @@ class Trained:
 
     @property
     def seeds(self) -> list[int]:
-        """In their order."""
+        """The trained seeds in their order."""
         return sorted(self.measures)
 
     def values(self, name: str, seeds: Sequence[int] | None = None) -> list[float]:

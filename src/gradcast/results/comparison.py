@@ -62,7 +62,7 @@ class Comparison:
         return differing([self.base.setting, self.variant.setting])
 
     def as_dict(self) -> dict[str, object]:
-        """For --json."""
+        """Everything by name, for ``--json``."""
         base, variant = ({"place": str(own.place), "label": own.label} for own in (self.base, self.variant))
         without = {} if self.unknown is None else {"unknown_task": self.unknown.as_dict()}
         facts = {"base": base, "variant": variant, "seeds": self.seeds, "settings": self.settings}
@@ -79,7 +79,7 @@ class Comparisons:
     quick: bool  # whether one of the runs is but a quick look
 
     def as_dict(self) -> dict[str, object]:
-        """For --json."""
+        """Everything by name, for ``--json``."""
         found = [own.as_dict() for own in self.found]
         return {"comparisons": found, "left_out": self.left_out, "damage": self.damage, "quick": self.quick}
 

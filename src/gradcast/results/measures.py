@@ -30,7 +30,7 @@ class Measures:
     forgetting: float
 
     def as_dict(self) -> dict[str, float]:
-        """By name."""
+        """All measures by name."""
         return asdict(self)
 
 

@@ -123,7 +123,7 @@ class RowResult:
 
     @property
     def comparisons(self) -> list[Paired]:
-        """All of them."""
+        """All comparisons of the row: with the base, and with rows that lack only its signal."""
         return [own for own in (self.paired, *(each.paired for each in self.added)) if own is not None]
 
 

@@ -74,5 +74,5 @@ class RunResult:
         return f"{as_text(self.rows, verdicts(self.rows))}\n{self.directory}"
 
     def _repr_html_(self) -> str:
-        """For notebooks."""
+        """The table and the verdicts as HTML, for notebooks."""
         return str(as_html(self.rows, [*verdicts(self.rows), str(self.directory)]))

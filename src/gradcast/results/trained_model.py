@@ -52,7 +52,7 @@ class TrainedModel(nn.Module):
 
     @property
     def tasks(self) -> int:
-        """Number of tasks."""
+        """How many tasks the model was trained on."""
         return len(self.columns)
 
     def task_columns(self, task: int) -> slice | list[int]:

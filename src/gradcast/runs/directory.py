@@ -166,7 +166,7 @@ class RunDirectory:
         write_text(self.seed(row, seed) / HEAD_START, to_json(dict(told)))
 
     def drawn(self, row: str) -> dict[str, Any]:
-        """What ``stream`` said."""
+        """What ``stream`` wrote: which data the row saw."""
         file = self.path / row / "stream.json"
         try:
             facts = parse_json(self.read(row, "stream.json"))

@@ -14,7 +14,7 @@ SPEC = "spec.toml"
 
 @dataclass(frozen=True)
 class RunSummary:
-    """One run directory."""
+    """A run directory in one line: rows, seeds and size."""
 
     name: str  # relative to the folder
     rows: int

@@ -29,7 +29,7 @@ Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 
 
 class Entry(Schema):
-    """One file."""
+    """Size and digest of one file."""
 
     size: NonNegativeInt
     digest: Digest

@@ -38,7 +38,7 @@ from gradcast.training.loop import Extent, Loop, Observer, Position
 
 @runtime_checkable
 class RowObserver(Observer, Protocol):
-    """Shows one row."""
+    """Shows the progress of one row."""
 
     def begin(self, group: int, position: Position, seeds: Sequence[int] = ()) -> None:
         """A group of these seeds begins, or goes on from there."""
@@ -228,7 +228,7 @@ class PreparedRun:
                 if len(found[-1]) < batch:
                     images = "a single image" if len(found[-1]) == 1 else f"{len(found[-1])} images"
                     raise GradcastError(
-                        f"the pool {spec.name!r} has {images} and a batch of them shall have {batch}; "
+                        f"the pool {spec.name!r} has {images} and a batch needs {batch}; "
                         f"lower {setting_key}, or choose a larger pool"
                     )
         return found

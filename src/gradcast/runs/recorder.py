@@ -42,7 +42,7 @@ class Growing:
         return f"{self.path.parent.name}/{self.path.name}"
 
     def append(self, text: str) -> None:
-        """To be written."""
+        """Add text to what the next ``push`` writes."""
         self.waiting += text.encode()
 
     def push(self) -> None:
@@ -155,7 +155,7 @@ class Recorder:
             self.flush()
 
     def trained(self, task: int) -> None:
-        """Nothing to write."""
+        """Do nothing: the end of a task is written with its evaluation."""
 
     def evaluated(
         self, tasks_done: int, accuracy: Float[Tensor, "r tasks"], unknown: Float[Tensor, "r tasks"] | None = None

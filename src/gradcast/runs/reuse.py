@@ -39,7 +39,7 @@ class Reuse:
 
     @property
     def trained(self) -> dict[int, TrainedSeed]:
-        """The others."""
+        """Seeds that were trained to their end."""
         return {seed: own for seed, own in self.found.items() if not own.diverged}
 
     def put_in_place(self, directory: RunDirectory, row: str) -> manifest.Entries:

@@ -62,7 +62,7 @@ class SeedStore:
         return self._checked(self.path / key.name / f"seed-{seed}", seed)
 
     def seeds(self, key: CellKey) -> set[int]:
-        """Those of a cell, unchecked."""
+        """The seeds of a cell, unchecked."""
         return set(self._seeds(self.path / key.name))
 
     def _checked(self, place: Path, seed: int) -> TrainedSeed | None:

@@ -58,7 +58,7 @@ class Stopwatch:
         self.warm_up, self.warm = self.warm_up + seconds, True
 
     def evaluated(self, tasks_done: int, accuracy: torch.Tensor, unknown: torch.Tensor | None = None) -> None:
-        """An evaluation's time does not."""
+        """The time of an evaluation does not count as training."""
         self.mark, self.warm = time.perf_counter(), self.warm and tasks_done > 0  # 0: another group begins
         self.evaluations += self.mark - self.stopped if tasks_done else 0.0
 

@@ -66,7 +66,7 @@ class TensorBoard:
         self.writers.clear()
 
     def where(self) -> str:
-        """The command."""
+        """The command that shows the numbers."""
         return f"TensorBoard: tensorboard --logdir {self.place}"
 
 
@@ -152,7 +152,7 @@ TRACKERS: dict[str, Callable[[], Tracker]] = {"tensorboard": TensorBoard, "wandb
 
 
 def tracker(name: str) -> Tracker:
-    """By name."""
+    """The tracker of this name."""
     if name not in TRACKERS:
         raise GradcastError(f"--log {name!r} is unknown{nearest(name, TRACKERS)}")
     return TRACKERS[name]()

@@ -1,4 +1,4 @@
-"""The signal *ada-net*: mixtures of labelled and unlabelled images, whose features shall not show the proportions."""
+"""The signal *ada-net*: mixtures of labelled and unlabelled images, whose features must not show the proportions."""
 
 from dataclasses import replace
 from typing import ClassVar, Literal
@@ -52,11 +52,11 @@ class AdaNet(Signal):
         self.batch: Batch | None = None
 
     def state(self) -> dict[str, Tensor]:
-        """The domain network."""
+        """What a checkpoint holds: the domain network."""
         return self.head.state()
 
     def renew(self, which: Bool[Tensor, " r"]) -> None:
-        """Of the domain network too."""
+        """Start these replicas anew, the domain network too."""
         self.head.renew(which)
 
     def prepare(self, batch: Batch, unlabelled: Unlabelled | None) -> None:

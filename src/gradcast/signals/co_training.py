@@ -36,7 +36,7 @@ class CoTraining(Signal):
     """``agreement * JS(p1, p2) + difference * L_dif``, ramped up; the model is network 1 and is evaluated.
 
     JS is a mean over unlabelled images. L_dif is a mean over labelled and unlabelled images of ``H(p1(x), p2(g1(x))) +
-    H(p2(x), p1(g2(x)))``, H cross entropy and g an adversarial example: each network shall say of the other's example
+    H(p2(x), p1(g2(x)))``, H cross entropy and g an adversarial example: each network should say of the other's example
     what the other says of the image. The gradient is that of the whole, answers that are targets included.
     """
 
@@ -59,19 +59,19 @@ class CoTraining(Signal):
         self.batch: Batch | None = None
 
     def networks(self) -> Sequence[Replicas]:
-        """Network 2."""
+        """The networks of the signal: the second one."""
         return (self.peer.network,)
 
     def state(self) -> dict[str, Tensor]:
-        """Network 2."""
+        """What a checkpoint holds: the second network."""
         return self.peer.state("peer")
 
     def renew(self, which: Bool[Tensor, " r"]) -> None:
-        """Of network 2 too."""
+        """Start these replicas anew, network 2 too."""
         self.peer.renew(which)
 
     def prepare(self, batch: Batch, unlabelled: Unlabelled | None) -> None:
-        """Where the ramp stands."""
+        """Set the ramp's weight for this step."""
         self.progress.prepare(batch)
 
     def learn(self, model: Replicas, labelled: Labelled) -> Metrics:
@@ -113,7 +113,7 @@ class CoTraining(Signal):
         return gradients[0] + gradients[2], {"signal_loss": loss.detach()}
 
     def end(self, model: Replicas) -> None:
-        """The step of network 2."""
+        """Take the step of network 2."""
         self.peer.step()
 
 

@@ -1,4 +1,4 @@
-"""The signal *contrastive*: two views of an image shall look alike to the features, views of others shall not."""
+"""The signal *contrastive*: features of two views of an image should be similar, those of different images not."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
@@ -65,11 +65,11 @@ class Contrastive(Signal):
         self.labelled: Labelled | None = None
 
     def state(self) -> dict[str, Tensor]:
-        """The projection head."""
+        """What a checkpoint holds: the projection head."""
         return self.head.state()
 
     def learn(self, model: Replicas, labelled: Labelled) -> Metrics:
-        """The images that may join; the head has the model's rate."""
+        """Keep the labelled images, which may join the contrast; the head has the model's rate."""
         self.labelled, self.head.lr = labelled, labelled.lr
         return {}
 

@@ -1,4 +1,4 @@
-"""The signal *distil*: on the pool, the heads of past tasks shall say what they said before this task began."""
+"""The signal *distil*: on the pool, the heads of past tasks keep the outputs that they had before this task."""
 
 from typing import ClassVar, Literal
 

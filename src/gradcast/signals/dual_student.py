@@ -61,8 +61,8 @@ class Answers:
 class DualStudent(Signal):
     """The model is the first student, learns the first view, and is evaluated; a peer is the second student.
 
-    Each has a second head on its features, which consistency and stabilisation train; its logits shall be near those of
-    the network. Targets have no way back.
+    Each has a second head on its features, which consistency and stabilisation train. Its logits should be near those
+    of the network. Targets have no way back.
     """
 
     checkpointed: ClassVar[tuple[str, ...]] = ("peer", "heads", "progress")
@@ -85,7 +85,7 @@ class DualStudent(Signal):
         self.label: Float[Tensor, "r u c"] | None = None
 
     def networks(self) -> Sequence[Replicas]:
-        """The second student."""
+        """The networks of the signal: the second student."""
         return (self.peer.network,)
 
     def state(self) -> dict[str, Tensor]:
@@ -101,7 +101,7 @@ class DualStudent(Signal):
             head.renew(which)
 
     def prepare(self, batch: Batch, unlabelled: Unlabelled | None) -> None:
-        """Where the ramp stands."""
+        """Set the ramp's weight for this step."""
         self.progress.prepare(batch)
         self.batch = batch.y.shape[1]
 

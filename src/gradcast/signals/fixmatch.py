@@ -27,7 +27,7 @@ class MatchTable(SignalTable):
 
     @property
     def views(self) -> Views:
-        """Weak views first."""
+        """Two views of every image: weak first, then strong."""
         return Views.different(named(self.weak), named(self.strong))
 
 

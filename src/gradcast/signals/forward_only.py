@@ -23,7 +23,7 @@ class ForwardOnly(Signal):
     def gradient(
         self, model: Replicas, unlabelled: Unlabelled, task: int, *, statistics: Statistics = "update"
     ) -> tuple[Gradient, Metrics]:
-        """Zero."""
+        """Pass the images forwards; the gradient is zero."""
         model.forward(unlabelled.first_view().x, task, statistics=statistics, used=unlabelled.used)
         return Gradient(torch.zeros_like(model.theta)), {}
 

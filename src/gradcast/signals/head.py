@@ -110,7 +110,7 @@ class Head:
         return Watched(self, made, made.z.requires_grad_(), features.requires_grad_(), unlabelled.used)
 
     def step(self, gradients: Sequence[Tensor], used: Bool[Tensor, " r"]) -> None:
-        """At once, for these replicas."""
+        """Take a step of the head at once, for these replicas."""
         self.collect(gradients, used)
         self.update()
 

@@ -53,7 +53,7 @@ class Icl(Signal):
         self.label: Float[Tensor, "r u c"] | None = None
 
     def state(self) -> dict[str, Tensor]:
-        """The projection head."""
+        """What a checkpoint holds: the projection head."""
         return self.head.state()
 
     def prepare(self, batch: Batch, unlabelled: Unlabelled | None) -> None:

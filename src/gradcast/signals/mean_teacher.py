@@ -44,15 +44,15 @@ class MeanTeacher(LogitSignal):
         self.end(model)
 
     def networks(self) -> Sequence[Replicas]:
-        """The teacher."""
+        """The networks of the signal: the teacher."""
         return (self.teacher,)
 
     def evaluated(self) -> Replicas:
-        """The teacher."""
+        """Evaluate the teacher in place of the model."""
         return self.teacher
 
     def state(self) -> dict[str, Tensor]:
-        """The teacher's weights."""
+        """What a checkpoint holds: the teacher's weights."""
         named = self.teacher.parameters(self.teacher.theta) | self.teacher.buffers
         return {f"average.{name}": value for name, value in named.items()}
 
@@ -72,13 +72,13 @@ class MeanTeacher(LogitSignal):
     def slopes(
         self, model: Replicas, z: Float[Tensor, "r u c"], unlabelled: Unlabelled, task: int
     ) -> tuple[Float[Tensor, "r u c"], Metrics]:
-        """Of the squared distance."""
+        """The gradient of the squared distance to the teacher's probabilities."""
         assert self.label is not None
         loss, dz = squared_distance(z, self.label)
         return self.weight * dz, {"signal_loss": loss}
 
     def end(self, model: Replicas) -> None:
-        """The average moves."""
+        """Move the teacher towards the model's new weights."""
         move(self.teacher.theta, self.teacher.buffers, model, self.share)
 
 

@@ -30,7 +30,7 @@ class MutexMatch(Signal):
     """FixMatch's loss, and the consistency of a true-negative classifier (TNC) where the model is not sure.
 
     TNC is a linear layer on the features with the model's own columns. It learns the least likely class of every image,
-    labelled ones too, from features without a way back. Where the model is not sure of a weak view, TNC shall say the
+    labelled ones too, from features without a way back. Where the model is not sure of a weak view, TNC should say the
     same of both views; that reaches the features. ``weight`` multiplies all that the model learns.
     """
 
@@ -42,7 +42,7 @@ class MutexMatch(Signal):
         self.labelled: Labelled | None = None
 
     def state(self) -> dict[str, Tensor]:
-        """The second head."""
+        """What a checkpoint holds: the second head."""
         return self.head.state()
 
     def learn(self, model: Replicas, labelled: Labelled) -> Metrics:

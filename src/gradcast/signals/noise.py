@@ -21,7 +21,7 @@ Distribution = Literal["normal", "uniform"]  # of unit variance; from -1 to 1
 
 
 class NoiseSpec(SignalTable):
-    """Random logit gradients."""
+    """Random logit gradients: a control without information."""
 
     name: Literal["noise"]
     distribution: Distribution = "normal"  # of each number of a logit gradient

@@ -55,7 +55,7 @@ class Peer:
         self.gradient = self.gradient + gradient.where(used).flat
 
     def step(self) -> None:
-        """Along the sum."""
+        """Step along the sum of all gradients added."""
         assert self.gradient is not None
         if self.sgd is None:
             self.network.step(self.gradient, self.lr)

@@ -54,11 +54,11 @@ class PseudoLabels(LogitSignal):
         self.label: Float[Tensor, "r u c"] | None = None  # of the unlabelled images last seen
 
     def networks(self) -> Sequence[Replicas]:
-        """The teacher."""
+        """The networks of the signal: the teacher."""
         return (self.teacher,)
 
     def state(self) -> dict[str, Tensor]:
-        """The teacher's weights."""
+        """What a checkpoint holds: the teacher's weights."""
         named = self.teacher.parameters(self.teacher.theta) | self.teacher.buffers
         return {f"teacher.{name}": value for name, value in named.items()}
 

@@ -30,7 +30,7 @@ from gradcast.specs.entry import Registry
 
 
 class NoSignalSpec(SignalTable):
-    """Labelled images alone."""
+    """No signal: training on labelled images alone."""
 
     name: Literal["none"] = "none"
 

@@ -22,7 +22,7 @@ from gradcast.streams.augment import quarter_turns
 
 
 class RotationSpec(SignalTable):
-    """Which way is up."""
+    """Predicts by how many quarter turns an image was rotated."""
 
     name: Literal["rotation"]
     weight: Weight = 0.3  # of the cross entropy of the four directions
@@ -38,7 +38,7 @@ class Rotation(Signal):
         self.turns: Int[Tensor, "r u"] | None = None  # keeps its place in memory
 
     def state(self) -> dict[str, Tensor]:
-        """The head."""
+        """What a checkpoint holds: the head that predicts rotations."""
         return self.head.state()
 
     def prepare(self, batch: Batch, unlabelled: Unlabelled | None) -> None:

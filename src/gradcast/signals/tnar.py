@@ -63,7 +63,7 @@ class Tnar(Signal):
         self.label: Float[Tensor, "r u c"] | None = None
 
     def state(self) -> dict[str, Tensor]:
-        """The VAE."""
+        """What a checkpoint holds: the VAE."""
         return self.vae.state()
 
     def gradient(

@@ -35,7 +35,7 @@ class TrueLabels(LogitSignal):
     def slopes(
         self, model: Replicas, z: Float[Tensor, "r u c"], unlabelled: Unlabelled, task: int
     ) -> tuple[Float[Tensor, "r u c"], Metrics]:
-        """Of the cross entropy."""
+        """The gradient of the cross entropy with the true labels."""
         assert unlabelled.truth is not None  # a setting sees to that
         dz = self.weight * cross_entropy(z, unlabelled.truth)[1]
         return dz if self.length is None else self.length.rescale(dz), {}

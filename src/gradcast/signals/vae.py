@@ -67,7 +67,7 @@ class Vae:
         return _called(self.coders.encoder, self._of("encoder"), x)[..., : self.latent]
 
     def decode(self, z: Latent) -> Inputs:
-        """What they stand for."""
+        """The images that latent numbers stand for."""
         return _called(self.coders.decoder, self._of("decoder"), z)
 
     def tangent(self, z: Latent) -> "Tangent":
@@ -104,7 +104,7 @@ class Vae:
 
 
 class _Coders(nn.Module):
-    """Both of one replica."""
+    """Encoder and decoder of one replica."""
 
     def __init__(self, shape: Sequence[int], widths: Sequence[int], latent: int) -> None:
         super().__init__()

@@ -17,7 +17,7 @@ from gradcast.specs.table import Positive, Rate, Weight
 
 
 class VatSpec(SignalTable):
-    """The model shall say the same of an image and of its worst neighbour."""
+    """The prediction should be the same on an image and on its most adversarial neighbour."""
 
     name: Literal["vat"]
     weight: Weight = 1.0  # of the divergence

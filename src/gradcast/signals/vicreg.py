@@ -42,7 +42,7 @@ class Vicreg(Signal):
         self.head, self.weight, self.variance, self.covariance = head, weight, variance, covariance
 
     def state(self) -> dict[str, Tensor]:
-        """The projection head."""
+        """What a checkpoint holds: the projection head."""
         return self.head.state()
 
     def learn(self, model: Replicas, labelled: Labelled) -> Metrics:

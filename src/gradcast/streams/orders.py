@@ -76,7 +76,7 @@ class Epochs:
         self._shown: tuple[tuple[int, int], Portion] | None = None
 
     def begin(self, task: int) -> None:
-        """Another task."""
+        """Begin a task: batches are its own from now on."""
         self.task = task
 
     def batch(self, number: int) -> Batch:

@@ -16,7 +16,7 @@ class Walk:
         self.queue = np.empty(0, dtype=np.int64)
 
     def take(self, size: int) -> Int[np.ndarray, " size"]:
-        """The next places."""
+        """The next places of the walk; a new permutation follows where one ends."""
         while len(self.queue) < size:
             self.queue = np.concatenate([self.queue, self.shuffle.permutation(self.count)])
         taken, self.queue = np.split(self.queue, [size])

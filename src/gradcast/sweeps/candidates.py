@@ -78,7 +78,7 @@ class Candidates:
 
     @property
     def row(self) -> Row:
-        """The tuned row."""
+        """The row that is tuned."""
         return self.ready.rows[0]
 
     def present(self, over: Over) -> object:

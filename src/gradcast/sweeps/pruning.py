@@ -67,7 +67,7 @@ class TrialWatch:
         self._move()
 
     def stepped(self, step: int, task: int, metrics: Metrics) -> None:
-        """One step more."""
+        """Count one more step of the trial."""
         self.done += 1
         self._move()
 

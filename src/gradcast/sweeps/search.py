@@ -48,11 +48,11 @@ class Listed:
     waiting: Iterator[Values]
 
     def next(self, count: int) -> list[Values]:
-        """In their order."""
+        """The next values in their order."""
         return list(islice(self.waiting, count))
 
     def tell(self, values: Values, told: Told | None) -> None:
-        """Changes nothing."""
+        """Do nothing: results of trials change no order."""
 
 
 def grid(over: Sequence[Over]) -> list[Values]:

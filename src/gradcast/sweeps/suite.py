@@ -26,7 +26,7 @@ KINDS = ("run", "sweep")
 
 
 class RunEntry(Table):
-    """A [[run]]."""
+    """A table ``[[run]]``: a run of the suite."""
 
     what: str  # a preset, or a file beside the suite
     set: list[str] = []  # settings to change, as --set has them
@@ -34,14 +34,14 @@ class RunEntry(Table):
 
 
 class SweepEntry(SweepTable):
-    """A [[sweep]]."""
+    """A table ``[[sweep]]``: a sweep of the suite."""
 
     what: str  # a preset, or a file beside the suite
     set: list[str] = []  # settings to change, as --set has them
 
 
 class SuiteTable(Table):
-    """The whole file."""
+    """The file of a suite: its runs and sweeps."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=LONGEST_NAME)]  # of its report's folder
     run: list[RunEntry] = []  # what is trained as it is

@@ -47,7 +47,7 @@ class SweepPlan:
 
     @property
     def keys(self) -> list[str]:
-        """That are tuned."""
+        """The settings that are tuned."""
         return [own.key for own in self.over]
 
     def begin(self) -> None:
@@ -62,7 +62,7 @@ class SweepPlan:
         write_text(self.folder / RECORD, to_json(self.record(trials, result, caution)))
 
     def record(self, trials: Sequence[Trial], result: RunResult | None, caution: str = "") -> dict[str, object]:
-        """All of it."""
+        """The whole sweep as JSON has it: trials, the best, and the final comparison."""
         best = best_of(trials)
         final = None
         if result is not None:

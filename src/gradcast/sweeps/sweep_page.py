@@ -46,7 +46,7 @@ def sweep_page(
 
 
 def tuned_on(plan: SweepPlan) -> str:
-    """Which images and seeds."""
+    """Which images and seeds the trials were tuned on."""
     asked, seeds = plan.asked, plan.asked.tuning_seeds
     tasks = "" if asked.tune_tasks is None else f" Only the first {asked.tune_tasks} tasks were trained."
     return (

@@ -49,11 +49,11 @@ class TrialDisplay:
         return TrialWatch(extent, groups, self.moved, self.rule)
 
     def skipped(self, label: str) -> None:
-        """Nothing to tell."""
+        """Tell nothing of a trial that was trained before."""
 
     def note(self, sentence: str) -> None:
         """It was said before the first trial."""
 
 
 def _nobody(done: float, note: str) -> None:
-    """Where nobody looks."""
+    """Do nothing: the sweep shows no progress."""

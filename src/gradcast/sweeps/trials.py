@@ -25,7 +25,7 @@ class Trial(Schema):
 
     @property
     def mean(self) -> float | None:
-        """Over seeds."""
+        """Mean accuracy over seeds; None without any."""
         return sum(self.accuracy.values()) / len(self.accuracy) if self.accuracy else None
 
     @property

@@ -118,7 +118,7 @@ class Tuning:
 
     @property
     def rule(self) -> MedianRule | None:
-        """For the next trial."""
+        """The pruning rule of the next trial."""
         return None if self.prune_after is None else MedianRule(self.prune_after, list(self.finished))
 
     def _stops(self, curves: Mapping[int, Sequence[float]]) -> int | None:

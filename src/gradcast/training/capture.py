@@ -20,7 +20,7 @@ class Capturable(Protocol):
     """What may be captured: the host prepares, then the device advances and never waits for the host."""
 
     def __call__(self, batch: Batch, unlabelled: Feeds = ()) -> Metrics:
-        """Both."""
+        """Prepare and advance: one whole step."""
         ...
 
     def networks(self) -> Sequence[Replicas]:

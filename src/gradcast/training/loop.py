@@ -64,7 +64,7 @@ class Extent:
 
     @property
     def steps(self) -> int:
-        """In all."""
+        """Steps of the whole stream."""
         return sum(self.batches)
 
     def before(self, task: int) -> int:
@@ -185,7 +185,7 @@ class Loop:
             self.draws.begin(task)
 
     def _train(self, turn: Turn, count: int, observers: Sequence[Observer]) -> None:
-        """One labelled batch."""
+        """Train on one labelled batch, and tell the observers."""
 
         def draw() -> Feeds:
             return () if self.draws is None else self.draws.next(turn.task, turn.place, turn.going)

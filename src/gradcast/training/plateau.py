@@ -45,7 +45,7 @@ class Plateau:
         self.order: Order = Epochs(data, batch)
 
     def steps(self, task: int) -> int:
-        """All epochs."""
+        """Steps of all epochs of a task."""
         return self.spec.epochs * self.epoch(task)
 
     def epoch(self, task: int) -> int:
@@ -105,7 +105,7 @@ class Plateau:
             self.average.restart(self.trainer.model, which)
 
     def first_round(self, task: int) -> Portion:
-        """The first epoch."""
+        """The images of the first epoch, in its order."""
         return self.data.epoch(task, 0)
 
 

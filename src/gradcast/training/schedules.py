@@ -67,15 +67,15 @@ class Constant:
         self.order: Order = Passes(data, batch)
 
     def steps(self, task: int) -> int:
-        """All passes."""
+        """Steps of all passes through a task."""
         return self.epochs * self.epoch(task)
 
     def epoch(self, task: int) -> int:
-        """One pass."""
+        """Steps of one pass through a task."""
         return self.data.length(task, self.batch)
 
     def begin(self, task: int) -> None:
-        """The first pass."""
+        """Begin the first pass through a task."""
         self.order.begin(task)
 
     def turns(self, task: int, done: int) -> Iterator[Turn]:
@@ -91,7 +91,7 @@ class Constant:
         """Nothing follows from a task."""
 
     def first_round(self, task: int) -> Portion:
-        """The first pass."""
+        """The images of the first pass, in its order."""
         return self.data.first_pass(task)
 
 
@@ -114,7 +114,7 @@ class Steps:
         return self.spec.steps
 
     def begin(self, task: int) -> None:
-        """New walks."""
+        """Begin new walks through the labelled and unlabelled images."""
         self.order.begin(task)
 
     def turns(self, task: int, done: int) -> Iterator[Turn]:

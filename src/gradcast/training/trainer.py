@@ -161,7 +161,7 @@ class StepTrainer:
 
     @property
     def model(self) -> Replicas:
-        """The step's."""
+        """The model that the step trains."""
         return self.update.model
 
     @property
@@ -208,7 +208,7 @@ class StepTrainer:
         """Nothing follows from it."""
 
     def renew(self, which: Bool[Tensor, " r"]) -> None:
-        """No velocity."""
+        """Forget the velocity of these replicas; their signals begin anew too."""
         assert self.update.sgd is not None
         self.update.sgd.renew(which)
         self._renew_signals(which)
@@ -257,5 +257,5 @@ class StepTrainer:
         return self.update.learner.scorer(self.evaluated)
 
     def feature_map(self, data: TaskData) -> FeatureMap | None:
-        """Nothing to show."""
+        """No picture: only learners with private features have one."""
         return None

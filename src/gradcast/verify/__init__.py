@@ -1,1 +1,1 @@
-"""verify."""
+"""Replays trajectories of the published reference code, and compares every weight."""

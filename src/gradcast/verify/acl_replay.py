@@ -136,7 +136,7 @@ class WatchedAcl(Acl):
     watch: "Watch"
 
     def step(self, batch: Batch, draw: Draw, turn: Turn) -> Metrics:
-        """As always."""
+        """Take the step as always, then compare it with the file."""
         renewed = not any(bool(velocity.any()) for velocity in self.sgd.velocity)
         metrics = super().step(batch, draw, turn)
         self.watch.stepped_on(batch, turn, rates=(float(turn.lr), float(self.judging.lr)), renewed=renewed)

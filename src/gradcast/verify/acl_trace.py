@@ -170,7 +170,7 @@ class RecordedNetworks:
         self.latest: dict[str, Tensor] = {}  # weights of all tasks as they were made last
 
     def __call__(self) -> AclNetwork:
-        """The next one."""
+        """The network that the file has next: of the start, a restart or a task."""
         prefix, task = next(self.coming, ("", 0))
         if not prefix:
             raise Departed("a restart that the file does not have")
@@ -197,7 +197,7 @@ class RecordedJudgeDraws:
         return [torch.cat([flat[i], flat[i + 1][:, None]], dim=1)[None] for i in range(0, len(flat), 2)]
 
     def noise(self, name: str, size: tuple[int, int], like: Tensor) -> Float[Tensor, "r b f"]:
-        """The next one's."""
+        """The noise of the discriminator's next update."""
         batch, number = divmod(self.drawn, self.trace.config.d_step)
         self.drawn += 1
         return torch.from_numpy(self.trace.arrays[f"noise/{batch:03d}"][number : number + 1]).to(like.dtype)
@@ -224,7 +224,7 @@ class RecordedData(TaskData):
         return self._recorded("valid", task)
 
     def test(self, task: int) -> Portion:
-        """Test images."""
+        """The test images of a task."""
         return self._recorded("test", task)
 
     def epoch(self, task: int, epoch: int) -> Portion:

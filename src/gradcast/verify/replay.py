@@ -120,7 +120,7 @@ class RecordedImages:
 
     @property
     def task(self) -> int:
-        """Its number."""
+        """The number of the task, from 0 on."""
         return self.seen[0].task
 
     def batches(self, size: int) -> Iterator[Batch]:

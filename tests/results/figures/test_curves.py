@@ -7,6 +7,7 @@ from PIL import Image
 from gradcast.results.figures.curves import Curve, courses, signal_courses, stream_curves
 from gradcast.results.figures.style import save_png
 from gradcast.results.history import HISTORY
+from gradcast.results.statistics import interval
 from tests.trained_runs import few_labels, finished
 
 
@@ -29,7 +30,7 @@ def test_courses_keep_the_place_of_their_row() -> None:
     assert predicted.label == results[1].label
 
 
-def test_a_curve_is_the_mean_of_the_seeds_and_its_band_their_range() -> None:
+def test_a_curve_is_the_mean_of_the_seeds_and_its_band_the_interval_of_that_mean() -> None:
     values = np.array([[1.0, 2.0, np.nan], [3.0, np.nan, np.nan]])
     (axis,) = stream_curves("loss", [Curve("$x$", 1, values, finished=False)]).axes
     (line,) = axis.get_lines()
@@ -39,7 +40,8 @@ def test_a_curve_is_the_mean_of_the_seeds_and_its_band_their_range() -> None:
     assert line.get_label() == "$x$ (so far)"
     (band,) = axis.collections
     corners = band.get_paths()[0].vertices
-    assert {tuple(corner) for corner in corners.tolist()} >= {(1, 1), (1, 3), (2, 2)}
+    own = interval([1.0, 3.0])
+    assert {tuple(corner) for corner in corners.tolist()} >= {(1, own.low), (1, own.high), (2, 2)}
 
 
 def test_a_label_that_looks_like_mathematics_is_shown_as_written() -> None:
@@ -80,3 +82,13 @@ def test_a_dashed_curve_has_no_band_and_no_other_name() -> None:
     (line,) = axis.get_lines()
     assert (line.get_linestyle(), line.get_label()) == ("--", "all tasks")
     assert not axis.collections
+
+
+@pytest.mark.parametrize("values", [[66.2, 74.9, 70.1], [0.0013, 0.0074, 0.002], [-0.061, 0.033, 0.0]])
+def test_ticks_are_even_numbers(values: list[float]) -> None:
+    (axis,) = stream_curves("accuracy", [Curve("GEM", 0, np.array([values]))]).axes
+    ticks = axis.get_yticks()
+    step = ticks[1] - ticks[0]
+    leading = step / 10 ** np.floor(np.log10(step) + 1e-9)
+    assert any(leading == pytest.approx(digit) for digit in (1, 2, 5))
+    assert np.allclose(np.diff(ticks), step)

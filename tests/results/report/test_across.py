@@ -22,7 +22,7 @@ def test_what_differs_is_named_with_its_value_in_each_run() -> None:
     assert found is not None
     table = found.blocks[0]
     assert isinstance(table, Table)
-    assert table.head == ["", finished()[0].path.name, "another"]
+    assert table.head == ["setting", finished()[0].path.name, "another"]
     told = {row[0].text: [cell.text for cell in row[1:]] for row in table.rows}
     assert told == {
         "dtype": ["float32", "bf16"],

@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from gradcast.results.report.evidence import (
+    _chance,
     cost_table,
     diagnostics_table,
     differences_table,
@@ -88,3 +89,8 @@ def test_unfinished_rows_are_listed(tmp_path_factory: pytest.TempPathFactory) ->
     unfinish(directory, "random", lines=3)
     table = unfinished_table(read_run(directory.path))
     assert [[cell.text for cell in row] for row in table.rows] == [["GEM + random directions", "2 of 3 tasks"]]
+
+
+def test_a_small_p_value_is_never_shown_as_zero() -> None:
+    assert [_chance(p).text for p in (0.5, 0.0005, 0.0004, None)] == ["0.500", "0.001", "< 0.001", ""]
+    assert _chance(0.0004).value == 0.0004  # sorted by, and written to CSV

@@ -3,8 +3,10 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from gradcast.results.advice import advice
-from gradcast.results.report.overview import overview
+from gradcast.results.report.overview import _rounded, overview
 from gradcast.results.report.read import Found, read_run
 from gradcast.results.statistics import Interval, Shift
 from tests.results.report.copies import copy_of_run, unfinish
@@ -46,3 +48,22 @@ def test_the_small_picture_shows_the_interval_on_a_common_scale(tmp_path: Path) 
     bars = re.findall(r'<line x1="([\d.]+)" x2="([\d.]+)" [^>]*class="bar"', text)
     assert bars == [("60.0", "114.0"), ("33.0", "60.0")]  # the middle is zero, two points reach the end
     assert re.findall(r'<circle cx="([\d.]+)"', text) == ["87.0", "46.5"]
+
+
+def test_every_row_has_its_accuracy_beside_its_verdict_and_the_base_the_scale(tmp_path: Path) -> None:
+    run = read_run(copy_of_run(tmp_path / "a").path)
+    text = overview(Found(tmp_path, [run], []), ["run-1"])
+    shown = re.findall(r'<span class="value">([\d.]+)<span class="half"> ± ([\d.]+)</span>', text)
+    accuracies = [own.over_seeds("acc") for own in run.results]
+    assert shown == [(f"{100 * own.mean:.2f}", f"{100 * own.half:.2f}") for own in accuracies]
+    assert f'<strong>{run.results[0].label}</strong> <span class="said">base</span>' in text
+    low, zero, high = re.findall(r'text-anchor="middle">([^<]+)</text>', text)
+    assert (low[0], zero, high[0]) == ("−", "0", "+")
+    assert low[1:] == high[1:]
+
+
+@pytest.mark.parametrize(
+    ("span", "shown"), [(0.0, 1.0), (0.25, 0.3), (1.0, 1.0), (1.2, 2.0), (5.4, 6.0), (9.1, 10.0), (12.0, 20.0)]
+)
+def test_a_scale_ends_at_a_round_number(span: float, shown: float) -> None:
+    assert _rounded(span) == pytest.approx(shown)

@@ -173,3 +173,20 @@ def test_a_phone_scrolls_tables_and_not_the_page(browser: Any) -> None:
     page_width, box, table = widths
     assert page_width <= 390
     assert box < 390 < table
+
+
+def test_the_contents_scroll_on_a_phone(browser: Any) -> None:
+    size = {"width": 420, "height": 844, "deviceScaleFactor": 2, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        browser.get(browser.current_url)
+        shown, whole, moved = browser.execute_script(
+            "const bar = document.querySelector('nav .links');"
+            "for (let more = 0; more < 9; more++) bar.append(bar.lastChild.cloneNode(true));"
+            "bar.scrollLeft = 9999; return [bar.clientWidth, bar.scrollWidth, bar.scrollLeft]"
+        )
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        browser.get(browser.current_url)
+    assert shown < 420 < whole
+    assert moved == pytest.approx(whole - shown, abs=1)

@@ -90,7 +90,7 @@ class Acl:
 
     @property
     def evaluated(self) -> Replicas:
-        """The model."""
+        """The network that is evaluated: the model itself."""
         return self.model
 
     def begin(self, images: TaskImages) -> None:
@@ -168,7 +168,7 @@ class Acl:
         return {"theta": self.model.theta, **self.model.buffers}
 
     def judged_by(self, task: int) -> range:
-        """The task's own."""
+        """Tasks whose validation images judge an epoch: its own alone."""
         return range(task, task + 1)
 
     def state(self) -> dict[str, Tensor]:

@@ -99,7 +99,7 @@ class Chance:
 
     @property
     def generators(self) -> list[torch.Generator]:
-        """All of them."""
+        """The generators of labelled and unlabelled passes."""
         return self.labelled.generators + self.unlabelled.generators
 
     def begin(self, step: int | str) -> None:

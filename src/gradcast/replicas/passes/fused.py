@@ -67,7 +67,7 @@ class FusedAffineRelu(Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, scale: Tensor, shift: Tensor, skip: Tensor | None, leak: float) -> Tensor:
-        """One kernel."""
+        """All of it in one kernel."""
         scale, shift = scale.contiguous(), shift.contiguous()
         y = _applied(x, scale, shift, skip, leak)
         ctx.save_for_backward(x, _gate(y, skip, leak), scale, shift)

@@ -19,7 +19,7 @@ class MaxPool(Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
-        """One kernel."""
+        """All pixels in one kernel."""
         images, channels, height, width = x.shape
         shape = (images, channels, height // 2, width // 2)
         y = torch.empty(shape, dtype=x.dtype, device=x.device, memory_format=torch.channels_last)

@@ -1,4 +1,4 @@
-"""Curves over a stream, or over the steps of one task: a line a row, a band from its lowest to its highest seed."""
+"""Curves over a stream, or over the steps of one task: the mean of a row's seeds in the band of its 95 % interval."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,10 +10,14 @@ from jaxtyping import Float, Int
 from gradcast.results.figures.style import colour, legend, mark, plain, styled
 from gradcast.results.history import HISTORY
 from gradcast.results.result import COURSES, RowResult
+from gradcast.results.statistics import Interval, interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+EVEN = [1, 2, 5, 10]  # ticks are multiples of these, in any power of ten
+MISSING = Interval(np.nan, np.nan, np.nan, 0)  # of a point that no seed has reached
 
 
 @dataclass(frozen=True)
@@ -83,15 +87,16 @@ def draw_curves(axis: "Axes", curves: Sequence[Curve]) -> None:
     over_steps = any(curve.steps is not None for curve in curves)
     axis.set_xlabel("step" if over_steps else "task")
     axis.grid(axis="y")
-    axis.xaxis.set_major_locator(MaxNLocator(5 if over_steps else "auto", integer=True))
+    axis.xaxis.set_major_locator(MaxNLocator(5 if over_steps else "auto", integer=True, steps=EVEN))
+    axis.yaxis.set_major_locator(MaxNLocator(5, steps=EVEN))
     if over_steps:
         axis.xaxis.set_major_formatter("{x:,.0f}")
         axis.set_ylim(*_frame(curves))
 
 
 def _frame(curves: Sequence[Curve]) -> tuple[float | None, float | None]:
-    """From the lowest to the highest value after the first tenth: beginnings would leave no room for the rest."""
-    late = np.concatenate([curve.values[:, curve.values.shape[1] // 10 :].ravel() for curve in curves])
+    """Around all lines and bands after the first tenth: beginnings would leave no room for the rest."""
+    late = np.concatenate([np.ravel(_shown(curve.values[:, curve.values.shape[1] // 10 :])) for curve in curves])
     if np.isnan(late).all() or np.nanmin(late) == np.nanmax(late):
         return None, None
     low, high = float(np.nanmin(late)), float(np.nanmax(late))
@@ -102,14 +107,21 @@ def _band(axis: "Axes", curve: Curve) -> None:
     seen = ~np.isnan(curve.values).all(0)  # a short task may have used no unlabelled batch, a late one lies ahead
     places = 1 + np.arange(len(seen)) if curve.steps is None else curve.steps
     values, places = curve.values[:, seen], places[seen]
-    own = colour(curve.place)
+    own, (mean, low, high) = colour(curve.place), _shown(values)
     axis.plot(
         places,
-        np.nanmean(values, 0),
+        mean,
         label=plain(curve.label, 34) + ("" if curve.finished else " (so far)"),
         color=own,
         linestyle="-" if curve.finished and not curve.dashed else "--",
         marker=mark(curve.place) if len(places) < 30 else None,
     )
     if len(values) > 1 and not curve.dashed:
-        axis.fill_between(places, np.nanmin(values, 0), np.nanmax(values, 0), color=own, alpha=0.14, linewidth=0)
+        axis.fill_between(places, low, high, color=own, alpha=0.14, linewidth=0)
+
+
+def _shown(values: Float[np.ndarray, "seeds points"]) -> Float[np.ndarray, "3 points"]:
+    """Mean over seeds and both ends of its 95 % interval; a point that one seed has is its own interval."""
+    told = [interval(list(point[~np.isnan(point)])) if (~np.isnan(point)).any() else MISSING for point in values.T]
+    ends = [(own.low, own.high) if own.seeds > 1 else (own.mean, own.mean) for own in told]
+    return np.array([(own.mean, *both) for own, both in zip(told, ends, strict=True)], dtype=float).reshape(-1, 3).T

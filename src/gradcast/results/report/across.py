@@ -29,7 +29,7 @@ def differences_between(runs: Sequence[Run]) -> Table:
         **differing([run.spec.rows[0].setting for run in runs]),
     }
     rows = [[Cell(key), *map(Cell, values)] for key, values in found.items() if len(set(values)) > 1]
-    return Table("settings", "Settings that differ, in the first row of each run", ["", *_names(runs)], rows)
+    return Table("settings", "Settings that differ, in the first row of each run", ["setting", *_names(runs)], rows)
 
 
 def rows_of_all(runs: Sequence[Run]) -> Table:

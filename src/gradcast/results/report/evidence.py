@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from gradcast.results.report.read import Run
 from gradcast.results.report.summary import standing
@@ -12,6 +13,7 @@ from gradcast.results.statistics import Shift
 from gradcast.results.task_list import HEAD, task_list
 from gradcast.runs.directory import RunDirectory
 
+SMALLEST_P = 0.0005  # the smallest that three decimals show
 # Key in env.json, heading, format.
 COSTS = [
     ("seconds", "seconds", ".1f"),
@@ -54,9 +56,7 @@ def differences_table(run: Run, compared: Sequence[RowResult]) -> Table:
             Cell(against),
             estimate(paired.difference, digits=2),
             _between(paired.shift),
-            figure(paired.t_test, ".3f"),
-            figure(paired.wilcoxon, ".3f"),
-            figure(paired.wilcoxon_holm, ".3f"),
+            *(_chance(p) for p in (paired.t_test, paired.wilcoxon, paired.wilcoxon_holm)),
             figure(paired.effect_size, ".2f"),
             Cell(needed) if isinstance(needed := paired.seeds_needed, str) else figure(needed, "d"),
         ]
@@ -122,6 +122,12 @@ def unfinished_table(run: Run) -> Table:
     """How far the others have come."""
     rows = [[Cell(row.label, place=row.place), Cell(standing(row))] for row in run.unfinished]
     return Table("unfinished", "Rows that are not trained to their end", ["row", "so far"], rows)
+
+
+def _chance(p: float | None) -> Cell:
+    """A p-value; a small one is never shown as zero."""
+    shown = figure(p, ".3f")
+    return replace(shown, text="< 0.001") if p is not None and p < SMALLEST_P else shown
 
 
 def _between(found: Shift) -> Cell:

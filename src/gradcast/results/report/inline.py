@@ -64,5 +64,5 @@ def _rename(element: ElementTree.Element, name: str, used: set[str]) -> None:
 
 
 def _plain(name: str) -> str:
-    """Without the namespace."""
+    """The name of an element without its namespace."""
     return name.rpartition("}")[2]

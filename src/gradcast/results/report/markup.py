@@ -18,7 +18,7 @@ def escaped(text: str) -> Markup:
 
 
 def joined(*parts: str) -> Markup:
-    """One after another."""
+    """All parts in one piece of markup."""
     return Markup("".join(escaped(part) for part in parts))
 
 

@@ -25,7 +25,7 @@ def accuracy_so_far(file: Path, tasks: int) -> Matrix:
 
 
 def metrics_so_far(file: Path, tasks: int) -> list[Line]:
-    """The logged steps."""
+    """The steps that an unfinished run has logged."""
     try:
         return logged(_lines(file), tasks)
     except (OSError, ValueError) as error:

@@ -53,7 +53,7 @@ class RowState:
 
 @dataclass(frozen=True)
 class Run:
-    """One run directory."""
+    """A run directory: its specification, and the rows that can be read."""
 
     path: Path
     spec: Spec
@@ -69,7 +69,7 @@ class Run:
 
     @property
     def name(self) -> str:
-        """Of its directory."""
+        """The name of the run's directory."""
         return self.path.resolve().name
 
     def place(self, own: RowResult) -> int:

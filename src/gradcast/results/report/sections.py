@@ -21,7 +21,7 @@ MEANING = (
     "ones, FWT what earlier tasks gave to later ones. Learning accuracy is the accuracy on each task right after its "
     "training, forgetting what tasks have lost since their best time. " + DIVISOR
 )
-BANDS = "Lines are means over seeds, bands reach from the lowest to the highest seed"
+BANDS = "Lines are means over seeds, bands their 95 % confidence intervals"
 FEATURES = "Test images of all tasks after the last one, on the first two principal components of their features"
 PROBE = (
     "The probe is linear, fitted to half of these images and asked about the other half. Shared features should tell "

@@ -8,8 +8,8 @@ from jaxtyping import Float, Int
 
 from gradcast.results.quick import QUICK_LOOK, mark
 from gradcast.results.report.read import Found, RowState, Run
-from gradcast.results.report.words import UNEQUAL, counted, trained_on, without_task
-from gradcast.results.result import UNKNOWN
+from gradcast.results.report.words import UNEQUAL, counted, measured, number, trained_on, without_task
+from gradcast.results.result import UNKNOWN, RowResult
 from gradcast.results.statistics import Interval
 from gradcast.results.verdict import Kind
 
@@ -22,6 +22,7 @@ class Finding:
     label: str
     sentence: str
     difference: Interval | None = None
+    value: str = ""  # what the row measures, mean ± half of the interval
 
 
 def heading(found: Found) -> str:
@@ -69,18 +70,26 @@ def findings(run: Run) -> list[Finding]:
         alone = "the other rows are not finished yet" if run.unfinished else "one row, nothing to compare it with"
         return [Finding("open", base.label, alone)]
     against_first = [
-        Finding("open", own.label, UNEQUAL)
+        Finding("open", own.label, UNEQUAL, value=headline_measure(own)[1])
         if own.paired is None
-        else Finding(own.paired.kind, own.label, own.paired.verdict, own.paired.estimate)
+        else Finding(own.paired.kind, own.label, own.paired.verdict, own.paired.estimate, headline_measure(own)[1])
         for own in others
     ]
-    added = [(f"{own.label}, against {one.label}", one.paired) for own in others for one in own.added]
+    added = [(f"{own.label}, against {one.label}", one.paired, "") for own in others for one in own.added]
     for own in without_task(others):
-        added += [(f"{own.label}{UNKNOWN}", own.paired)] if own.paired is not None else []
-        added += [(f"{own.label}{UNKNOWN}, against {one.label}", one.paired) for one in own.added]
+        told = headline_measure(own)[1]
+        added += [(f"{own.label}{UNKNOWN}", own.paired, told)] if own.paired is not None else []
+        added += [(f"{own.label}{UNKNOWN}, against {one.label}", one.paired, "") for one in own.added]
     lacking = [own for own in run.results if own.only_known]
     notes = [Finding("open", f"{own.label}{UNKNOWN}", f"not applicable, {own.only_known}") for own in lacking]
-    return against_first + [Finding(own.kind, label, own.verdict, own.estimate) for label, own in added] + notes
+    more = [Finding(own.kind, label, own.verdict, own.estimate, value) for label, own, value in added]
+    return against_first + more + notes
+
+
+def headline_measure(own: RowResult) -> tuple[str, str]:
+    """The measure that verdicts are about: its heading, and the row's mean ± half of the interval."""
+    title, (value, scale, digits) = next(iter(measured(own).items()))
+    return title, number(value, scale, digits)
 
 
 def standing(row: RowState) -> str:

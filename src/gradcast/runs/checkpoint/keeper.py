@@ -47,7 +47,7 @@ class Log(Protocol):
 
     @property
     def files(self) -> list[Path]:
-        """All that are there."""
+        """All checkpoint files that are there."""
         ...
 
 
