@@ -14,7 +14,8 @@ from gradcast.reproduce.error_rates import with_errors
 from gradcast.reproduce.experiment import Experiment, Item, load
 from gradcast.reproduce.outcome import FAILED, Line, lines
 from gradcast.reproduce.quick_rows import shortened
-from gradcast.reproduce.trained import Trained, known, rows_of
+from gradcast.reproduce.saved_rows import known, rows_of
+from gradcast.reproduce.trained import Trained
 from gradcast.results.quick import QUICK_LOOK
 from gradcast.runs.cell_key import digest
 from gradcast.runs.directory import PAGE
