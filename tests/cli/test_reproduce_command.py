@@ -75,9 +75,7 @@ def test_a_figure_is_drawn_from_the_table_that_has_its_rows(tmp_path: Path, monk
     for module in ("reproduce", "measured_tables"):
         monkeypatch.setattr(f"gradcast.reproduce.{module}.load", loaded.__getitem__)
     monkeypatch.setattr(measured_tables, "folder", lambda: tmp_path)
-    measured_tables._cells.cache_clear()
     shown = called("reproduce", "T2", "--show", cwd=tmp_path).stdout
-    measured_tables._cells.cache_clear()
     drawn = {path.name for path in (tmp_path / "runs" / "T2" / "measured").glob("*.png")}
     assert drawn == {"figure.png", "difference-predicted.png", "difference-p-0.25.png", "difference-ratio-1.png"}
     assert "Not in the figure, or not with all seeds: p 1. " in shown

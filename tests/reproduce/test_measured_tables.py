@@ -33,3 +33,6 @@ def test_a_figure_has_the_rows_that_other_tables_have_of_it() -> None:
     rows = {"base": "resnet-gem"} | {name: f"resnet-gem-{name}" for name in ("1-pl", "p-pl", "predicted")}
     assert {line.item.name: line.ours for line in figure.lines} == {name: ours[row] for name, row in rows.items()}
     assert measured("E11") is None  # costs are of one machine
+    noise = measured("F12")
+    assert noise is not None
+    assert [bool(line.ours) for line in noise.lines] == [True] * 5  # E8 has all of them, E3 the first
