@@ -101,6 +101,12 @@ def test_tables_in_the_documentation_can_be_gone_on_with(name: str, tmp_path: Pa
     assert wanted.unknown == []
 
 
+def test_a_figure_takes_the_rows_of_another_table_and_says_nothing_of_the_rest(tmp_path: Path) -> None:
+    wanted = request("F11", out=tmp_path, settings=["dtype=bf16"], saved=RESULTS / "E3.json")
+    assert list(wanted.known) == ["base", "1-pl", "p-pl", "predicted"]
+    assert wanted.unknown == []
+
+
 def test_costs_are_of_one_machine(tmp_path: Path) -> None:
     with pytest.raises(GradcastError, match="E11 tells costs"):
         known(tmp_path / "none.json", load("E11"), [0], "float32")

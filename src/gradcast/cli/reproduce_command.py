@@ -67,7 +67,8 @@ def reproduce(
     ] = None,
     settings: SetOption = None,
     known: Annotated[
-        Path | None, typer.Option(help="the same table's result.json from elsewhere: its seeds are not trained again")
+        Path | None,
+        typer.Option(help="a result.json from elsewhere: seeds of the same rows are not trained again"),
     ] = None,
     data: DataOption = None,
     out: OutOption = Path("runs"),
