@@ -41,6 +41,7 @@ MEASURES = {
     "milliseconds": "ms a labelled image",
 }
 LEFT = "not measured yet"
+DIVERGED = "diverged"  # begins the state of rows of which no seed is left
 MOST_NAMES = 6  # of rows in a command; beyond, all of the table
 
 
@@ -80,7 +81,7 @@ def rows(claim: Claim) -> list[Found]:
     for place in claim.rows:
         table, _, pattern = place.partition("/")
         saved = measured(table)
-        lines = {} if saved is None else {line.item.name: line for line in saved.lines if line.ours}
+        lines = {} if saved is None else {line.item.name: line for line in saved.lines if line.ours or _lost(line)}
         named = [item for item in load(table).items if fnmatch(item.name, pattern)]
         found += [Found(table, item, lines.get(item.name)) for item in named]
         if not named:
@@ -91,7 +92,7 @@ def rows(claim: Claim) -> list[Found]:
 def section(claim: Claim) -> str:
     """Its heading, the answer in a line, the rows, and the commands."""
     found = rows(claim)
-    known = [own for own in found if own.line is not None and (claim.up is not None or _values(own.line, claim))]
+    known = [own for own in found if own.line is not None and _tells(own.line, claim)]
     parts = [f"## {claim.title}", _answer(claim, found, known), *([claim.note] if claim.note else [])]
     if known:
         parts.append(_comparisons(known) if claim.up is not None else _measures(claim, known))
@@ -121,9 +122,23 @@ def _answer(claim: Claim, found: list[Found], known: list[Found]) -> str:
     return f"**{LEFT.capitalize()}.**" if not known else f"{'; '.join(parts).capitalize()}."
 
 
+def _tells(line: Line, claim: Claim) -> bool:
+    """Whether the row has what the claim is about."""
+    return bool(_values(line, claim)) if claim.up is None else line.paired is not None or _lost(line)
+
+
+def _lost(line: Line) -> bool:
+    """Whether every seed diverged."""
+    return line.state.startswith(DIVERGED)
+
+
 def _said(line: Line | None, *, up: bool) -> str:
+    if line is not None and _lost(line):
+        return DIVERGED
     if line is None or line.paired is None:
         return LEFT
+    if line.trained is not None and line.trained.sample("").at_chance:
+        return "nothing was learned"
     match line.paired.kind:
         case "helps" | "costs" as kind:
             return "as claimed" if (kind == "helps") == up else "the opposite"
@@ -139,11 +154,15 @@ def _comparisons(known: list[Found]) -> str:
     head = "| table | row | compared with | gain published | seeds | comparisons | ours |"
     lines = [head, "|---" * 7 + "|"]
     for own in known:
-        if own.line is not None and own.line.paired is not None:
-            paired = own.line.paired
+        assert own.line is not None
+        paired = own.line.paired
+        cells = [own.table, own.item.label, own.base(), gain(own.line)]
+        if paired is None:
+            cells += ["", "", f"every seed {DIVERGED}"]
+        else:
             among = paired.family if paired.wilcoxon_holm is not None else 1
-            cells = [own.table, own.item.label, own.base(), gain(own.line), str(paired.difference.seeds), str(among)]
-            lines.append(f"| {' | '.join([*cells, paired.verdict])} |")
+            cells += [str(paired.difference.seeds), str(among), paired.verdict]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
