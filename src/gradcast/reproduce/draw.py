@@ -50,13 +50,14 @@ def _sweeps(wanted: Request, found: Sequence[Line]) -> Pictures:
     plots: dict[str, list[Sweep]] = {}
     for table in {line.item.sweep.name: line.item.sweep for line in found if line.item.sweep}.values():
         lines = [line for line in found if line.item.sweep == table]
+        if not any(line.ours for line in lines):
+            continue  # a curve without a point
         base = next((_base(line) for line in found if line.item.name == lines[0].item.against and line.trained), None)
         values = [line.item.value for line in lines]
         measures = [_with_gain(line) for line in lines]
         drawn = Sweep(values, measures, base, table.curve, logarithmic=table.logarithmic)
         plots.setdefault(table.plot or table.name, []).append(drawn)
-    trained = any(line.ours for line in found if line.item.sweep)
-    return {"figure": sweep_panels(plots, wanted.experiment.header.measures)} if trained else {}
+    return {"figure": sweep_panels(plots, wanted.experiment.header.measures)} if plots else {}
 
 
 def _with_gain(line: Line) -> Mapping[str, Interval]:
