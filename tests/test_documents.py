@@ -1,4 +1,4 @@
-"""Links of the documentation lead somewhere, and its commands exist with the options it names."""
+"""Links of the documentation lead somewhere, its commands exist, and the page of claims has the measured numbers."""
 
 import re
 from pathlib import Path
@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 import torch
 import yaml
+from tools import render_claims
 from tools.render_commands import commands
 
 import gradcast
+from gradcast.reproduce.measured_tables import measured
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
@@ -91,3 +93,21 @@ def test_the_readme_cites_the_paper_as_the_citation_file_does() -> None:
     wanted = {"title": paper["title"], "author": authors, "journal": paper["journal"], "year": str(paper["year"])}
     (entry,) = re.findall(r"^@article\{\w+,\n(.*?)^\}$", text, re.DOTALL | re.MULTILINE)
     assert dict(re.findall(r"^  (\w+)\s*= \{(.*?)\},?$", entry, re.MULTILINE)) == wanted | {"url": paper["url"]}
+
+
+def test_the_page_of_claims_is_that_of_the_measured_tables() -> None:
+    assert render_claims.page() == render_claims.PAGE.read_text(encoding="utf-8"), "run python tools/render_claims.py"
+
+
+def test_a_claim_has_the_verdict_of_its_row_with_seeds_and_comparisons() -> None:
+    """By another way than that of the tool."""
+    saved = measured("E2")
+    assert saved is not None
+    (line,) = (line for line in saved.lines if line.item.name == "gem-p-pl")
+    assert line.paired is not None
+    row = f"| E2 | GEM + P-PL | GEM | -1.77 | 10 | {line.paired.family} | {line.paired.verdict} |"
+    section = next(own for own in render_claims.claims() if own.title == "Pseudo labels of a teacher hurt")
+    assert row in render_claims.section(section).splitlines()
+    unknown = render_claims.section(render_claims.Claim("x", ["E5/acl-predicted"], up=True))
+    assert "**Not measured yet.**" in unknown
+    assert "$ gradcast reproduce E5 --rows acl-predicted\n" in unknown

@@ -3,7 +3,8 @@
     python tools/merge_results.py RESULT.json ...      # result.json of `gradcast reproduce`, in any order
     python tools/render_results.py                     # then the pages
 
-A row that a file has trained takes the place of the table's row of that name. Everything else stays as it is.
+A row that a file has trained takes the place of the table's row of that name, with all that the file says of its
+seeds. Everything else stays as it is.
 """
 
 import json

@@ -2,13 +2,18 @@
 
     python tools/render_results.py
 
-Measured numbers come from the files as they are; only verdicts and words may change.
+Measured numbers come from the files as they are; only verdicts and words may change. Figures are drawn beside the
+tables.
 """
 
+import shutil
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from gradcast.reproduce.correlations import clouds
+from gradcast.reproduce.draw import draw
 from gradcast.reproduce.measured_tables import folder
-from gradcast.reproduce.render import read_saved
+from gradcast.reproduce.render import Saved, read_saved
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -17,10 +22,20 @@ def main() -> None:
     """All of them."""
     for file in sorted(folder().glob("*.json")):
         page = DOCS / "results" / f"{file.stem}.md"
-        after = read_saved(file).markdown()
+        saved = read_saved(file)
+        after = saved.markdown()
         if page.exists():
             replace_rows(rows(page.read_text(encoding="utf-8")), rows(after))
         page.write_text(after, encoding="utf-8")
+        picture(saved, page.with_suffix(".png"))
+
+
+def picture(saved: Saved, file: Path) -> None:
+    """The table's figure, where it has one."""
+    with TemporaryDirectory() as place:
+        made = draw(saved.wanted, saved.lines, clouds(saved.wanted, saved.lines), Path(place))
+        for own in made[:1]:
+            shutil.copy(own, file)
 
 
 def rows(page: str) -> list[str]:

@@ -1,12 +1,16 @@
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gradcast.cli.reproduce_command import standing
+from gradcast.reproduce import measured_tables
 from gradcast.reproduce.experiment import names
 from gradcast.reproduce.measured_tables import folder
+from gradcast.reproduce.reproduce import outcome
+from gradcast.reproduce.show_table import save
 from tests.cli.process import ALONE, called
 from tests.reproduce.scene import TEXT, experiment, trained, wanted
 
@@ -26,7 +30,8 @@ def test_rows_with_some_of_their_seeds_are_begun(
     monkeypatch: pytest.MonkeyPatch, seeds: int, run: int, begun: int
 ) -> None:
     own = experiment(TEXT.replace("seeds = 3", f"seeds = {seeds}"))  # four rows, and those of sweeps that are the same
-    monkeypatch.setattr("gradcast.reproduce.reproduce.load", lambda name: own)
+    for module in ("reproduce", "measured_tables"):
+        monkeypatch.setattr(f"gradcast.reproduce.{module}.load", lambda name: own)
     found = standing(own, trained(), [])
     assert (found["rows"], found["run"], found["begun"], found["not_yet"]) == (9, run, begun, 1)
 
@@ -45,6 +50,36 @@ def test_show_trains_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "runs" / "cells").exists()
     assert max(map(len, here.splitlines()[2:])) <= 80
     assert "gradcast report" not in shown.stdout  # there is nothing it could show
+
+
+def test_what_comes_with_the_package_is_drawn_without_training(tmp_path: Path) -> None:
+    shown = called("reproduce", "P2", "--show", cwd=tmp_path).stdout
+    picture = Path("runs", "P2", "measured", "figure.png")
+    assert f"Drawn: {picture}\n" in shown
+    assert (tmp_path / picture).read_bytes().startswith(b"\x89PNG")
+    assert not (tmp_path / "runs" / "P2" / "figure.png").exists()  # nothing was trained here
+
+
+def test_a_figure_is_drawn_from_the_table_that_has_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The figure has no file of its own; a row of an old file is left out and named."""
+    figure, table = (wanted(trained(), kind) for kind in ("matrices", "table"))
+    file = save(replace(figure, out=tmp_path / "saved"), outcome(figure, {})) / "result.json"
+    facts = json.loads(file.read_text())
+    for row in facts["rows"]:
+        if row["name"] == "p-1":
+            for seed in row["trained"]["seeds"].values():
+                del seed["tasks"]
+    (tmp_path / "T1.json").write_text(json.dumps(facts))
+    header = figure.experiment.header.model_copy(update={"id": "T2"})
+    loaded = {"T1": table.experiment, "T2": replace(figure.experiment, header=header)}
+    for module in ("reproduce", "measured_tables"):
+        monkeypatch.setattr(f"gradcast.reproduce.{module}.load", loaded.__getitem__)
+    monkeypatch.setattr(measured_tables, "folder", lambda: tmp_path)
+    shown = called("reproduce", "T2", "--show", cwd=tmp_path).stdout
+    drawn = {path.name for path in (tmp_path / "runs" / "T2" / "measured").glob("*.png")}
+    assert drawn == {"figure.png", "difference-predicted.png", "difference-p-0.25.png", "difference-ratio-1.png"}
+    assert "Not in the figure, or not with all seeds: p 1. " in shown
+    assert "gradcast reproduce T2 --rows p-1 trains them\n" in shown
 
 
 def test_a_table_of_our_own_has_no_published_columns(tmp_path: Path) -> None:
@@ -87,7 +122,8 @@ def test_bad_input(arguments: list[str], message: str, tmp_path: Path) -> None:
 def test_correlations_of_a_scatter_plot_are_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = shutil.copytree(trained(), tmp_path / "runs")
     own = wanted(Path(out), "scatter").experiment
-    monkeypatch.setattr("gradcast.reproduce.reproduce.load", lambda name: own)
+    for module in ("reproduce", "measured_tables"):
+        monkeypatch.setattr(f"gradcast.reproduce.{module}.load", lambda name: own)
     shown = called("reproduce", "T1", "--show", cwd=tmp_path).stdout
     told = json.loads(called("reproduce", "T1", "--show", "--json", cwd=tmp_path).stdout)["correlations"]
     assert told == json.loads((tmp_path / "runs" / "T1" / "result.json").read_text())["correlations"]

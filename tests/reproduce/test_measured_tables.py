@@ -19,6 +19,20 @@ def test_what_was_measured_is_known_with_its_origin_and_what_was_not_is_nothing(
     assert gem.ours["acc"].seeds == 10
     assert gem.trained is not None
     assert gem.ours["acc"].mean == pytest.approx(np.mean(gem.trained.values("acc")))
-    assert measured("E7") is None
-    assert measured_rows("E7") == 0
+    assert measured("E5") is None
+    assert measured_rows("E5") == 0
     assert 0 < measured_rows("E3") < len(load("E3").items)
+
+
+def test_a_figure_has_the_rows_that_other_tables_have_of_it() -> None:
+    table, figure = measured("E3"), measured("F11")
+    assert table is not None
+    assert figure is not None
+    assert figure.wanted.dtype == table.wanted.dtype
+    ours = {line.item.name: line.ours for line in table.lines}
+    rows = {"base": "resnet-gem"} | {name: f"resnet-gem-{name}" for name in ("1-pl", "p-pl", "predicted")}
+    assert {line.item.name: line.ours for line in figure.lines} == {name: ours[row] for name, row in rows.items()}
+    assert measured("E11") is None  # costs are of one machine
+    noise = measured("F12")
+    assert noise is not None
+    assert [bool(line.ours) for line in noise.lines] == [True] * 5  # E8 has all of them, E3 the first

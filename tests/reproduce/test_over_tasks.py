@@ -10,7 +10,8 @@ from gradcast.reproduce.reproduce import Request, outcome, train
 from tests.reproduce.scene import TEXT, experiment, trained, wanted
 
 LABELLED = (
-    TEXT[: TEXT.index("[[row]]")].replace("samples = 40", 'samples = 40\nscenario = "split"')
+    'kind = "courses"'
+    + TEXT[: TEXT.index("[[row]]")].replace("samples = 40", 'samples = 40\nscenario = "split"')
     + """
 [[row]]
 name = "one-hot"
@@ -32,10 +33,10 @@ def line(name: str, found: list[Line]) -> Line:
 
 
 def test_numbers_are_those_of_steps_and_of_matrices() -> None:
-    request = wanted(trained())
+    request = wanted(trained(), "curves")
     own = line("predicted", outcome(request, {}))
     assert own.item.setting is not None
-    found = values(request, own)
+    found = values(own)
     parts = Cell(own.item.setting).results(request.cells, steps=True)
     assert {"loss", "gain", "cosine", "seen", "all"} <= set(found)
     for place, seed in enumerate(request.seeds):
@@ -49,7 +50,7 @@ def test_numbers_are_those_of_steps_and_of_matrices() -> None:
 def test_rows_stand_below_their_host_with_accuracies_over_tasks_seen_and_over_all() -> None:
     request = wanted(trained(), "curves")
     found = [own for own in outcome(request, {}) if own.item.name in ("gem", "predicted")]
-    figure = over_tasks(request, found, STREAM, base="base")
+    figure = over_tasks(found, STREAM, base="base")
     assert figure is not None
     loss, accuracy, gain, cosine = figure.axes
     assert loss.get_title(loc="left") == "MLP GEM"
@@ -63,7 +64,7 @@ def test_rows_stand_below_their_host_with_accuracies_over_tasks_seen_and_over_al
 def test_how_many_classes_a_label_is_chosen_among_is_told_and_accuracy_is_in_per_cent(tmp_path: Path) -> None:
     request = Request(experiment(LABELLED), [0], "float32", tmp_path)
     assert train(request, data=None, device="cpu", display=None) == {}
-    figure = over_tasks(request, outcome(request, {}), LABELS, base="classes of the task")
+    figure = over_tasks(outcome(request, {}), LABELS, base="classes of the task")
     assert figure is not None
     cosine, accuracy = figure.axes
     assert [drawn.get_label() for drawn in accuracy.lines] == [

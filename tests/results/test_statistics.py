@@ -13,7 +13,9 @@ from gradcast.results.statistics import (
     holm,
     interval,
     power,
+    power_of_none,
     seeds_needed,
+    seeds_to_decide,
     signed_rank,
     t_test,
 )
@@ -140,6 +142,28 @@ def test_seeds_needed_at_the_ends() -> None:
     assert seeds_needed(0.0887) == 1000  # (1.96 + 0.84)² / 0.0887² = 997, and a little for the unknown spread
     assert seeds_needed(0.0885) == "more than 1000"
     assert seeds_needed(1e-15) == "more than 1000"
+
+
+@pytest.mark.parametrize(("size", "limit", "seeds"), [(0.0, 1.0, 12), (0.3, 1.0, 20), (0.1, 0.4, 60)])
+def test_power_of_none_is_how_often_an_interval_lies_inside_the_limits(size: float, limit: float, seeds: int) -> None:
+    samples = np.random.default_rng(0).normal(size, 1.0, (40_000, seeds))
+    half = stats.t.ppf(0.975, seeds - 1) * samples.std(1, ddof=1) / math.sqrt(seeds)
+    share = np.mean(np.abs(samples.mean(1)) + half < limit)
+    assert power_of_none(size, limit, seeds) == pytest.approx(share, abs=0.04)  # the error of the deviation
+
+
+def test_seeds_decide_by_an_effect_or_by_its_absence() -> None:
+    noise = np.array([-1.0, 1.0] * 5)
+    spread = float(noise.std(ddof=1))
+    assert seeds_to_decide(noise + 1.5 * spread, 1.0) == seeds_needed(1.5) == 10
+    large = seeds_to_decide(10 * noise + 5, 1.0, 12)
+    assert large == seeds_needed(5 / (10 * spread), 12)  # no interval around 5 lies inside ±1
+    small = seeds_to_decide(noise + 0.01, 1.0)
+    assert isinstance(small, int)
+    assert power_of_none(0.01 / spread, 1 / spread, small) >= 0.8 > power_of_none(0.01 / spread, 1 / spread, small - 1)
+    assert seeds_needed(0.01 / spread) == "more than 1000" == seeds_to_decide(100 * noise, 1.0)
+    assert seeds_to_decide(np.full(10, 2.0), 1.0) is None
+    assert seeds_to_decide(np.array([2.0]), 1.0) is None
 
 
 @pytest.mark.parametrize(("size", "seeds"), [(0.7, 5), (1.5, 4), (0.4, 30)])

@@ -23,6 +23,14 @@ def test_lost_seeds_are_named_with_their_row() -> None:
     assert wording.losses(row, "GEM")[0] == "1 of 4 seeds of GEM diverged (3)"
 
 
+def test_an_open_answer_says_how_many_seeds_would_give_one() -> None:
+    shift = Shift(1.2, -1.2, 9.0, 0.99, 10)
+    said = "open: 10 seeds (+1.2 points, -1.2 to +9.0)"
+    assert wording.open_interval(shift, 34) == f"{said}, a guess: about 34 seeds would decide"
+    assert wording.open_interval(shift, "more than 1000") == f"{said}, a guess: more than 1000 seeds would decide"
+    assert wording.open_interval(shift, None) == said
+
+
 def test_seeds_needed_are_a_guess() -> None:
     assert wording.guessed(34, 5) == "about 34, a guess from 5 seeds"
     assert wording.guessed("more than 1000", 1) == "about more than 1000, a guess from 1 seed"

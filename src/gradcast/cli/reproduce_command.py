@@ -44,6 +44,7 @@ from gradcast.reproduce.views import lay_out
 from gradcast.results.report.words import number
 from gradcast.runs.jsontext import to_json
 
+MEASURED = "measured"  # folder of figures of what comes with gradcast
 NOISE = {"pairs": "pairs", "seeds": "seeds", "beyond": "neither"}  # in which the published gain is
 
 
@@ -70,7 +71,7 @@ def reproduce(
     known: Annotated[
         Path | None,
         typer.Option(
-            help="the same table's result.json from elsewhere: its seeds are not trained again", rich_help_panel=FILES
+            help="a result.json from elsewhere: seeds of the same rows are not trained again", rich_help_panel=FILES
         ),
     ] = None,
     data: DataOption = None,
@@ -162,13 +163,17 @@ def _names(rows: str | None) -> list[str]:
 
 
 def _print_measured(console: Console, wanted: Request, chosen: list[str]) -> None:
-    """The table that comes with the package, where there is one, and where it was measured."""
+    """The table that comes with the package, where there is one, its figure, and where it was measured."""
     before = measured(wanted.experiment.header.id)
     if before is None:
         return
+    groups = clouds(before.wanted, before.lines)
     console.print("[bold]Comes with gradcast:", highlight=False)
-    _print(console, before.wanted, [line for line in before.lines if not chosen or line.item.name in chosen], {})
+    _print(console, before.wanted, [line for line in before.lines if not chosen or line.item.name in chosen], groups)
     console.print(f"[dim]{escape(before.origins)}", soft_wrap=True)
+    with table_lock(wanted):
+        for picture in draw(before.wanted, before.lines, groups, wanted.folder / MEASURED):
+            console.print(f"Drawn: {escape(str(picture))}", soft_wrap=True)
     console.print("\n[bold]Trained here:", highlight=False)
 
 

@@ -181,7 +181,7 @@ def move_pixels(x: Inputs, origin: Int[np.ndarray, " pixels"] | None) -> Inputs:
     """Images with every pixel taken from its place of origin; -1 gives black, None leaves all where they are."""
     if origin is None:
         return x
-    flat = x.reshape(len(x), -1)[:, np.maximum(origin, 0)]
+    flat: Inputs = np.take(x.reshape(len(x), -1), np.maximum(origin, 0), axis=1)  # an index would turn rows to columns
     flat[:, origin < 0] = 0
     return flat.reshape(x.shape)
 

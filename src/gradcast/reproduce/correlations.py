@@ -15,7 +15,7 @@ Clouds = dict[str, list[Cloud]]  # by group
 def clouds(wanted: Request, found: Sequence[Line]) -> Clouds:
     """Mean cosine over the run and final ACC of every seed; empty where the experiment is about something else."""
     groups: Clouds = {"pseudo labels": [], "predicted gradients": []}
-    for row in results(wanted, found, steps=True) if wanted.experiment.header.kind == "scatter" else ():
+    for row in results(found) if wanted.experiment.header.kind == "scatter" else ():
         if "cosine" in row.courses:
             group = "pseudo labels" if "label_accuracy" in row.courses else "predicted gradients"
             groups[group].append(Cloud(row.label, np.nanmean(row.courses["cosine"], 1).tolist(), row.acc()))

@@ -18,7 +18,7 @@ from gradcast.results.figures.style import save_png, stamp, svg
 from gradcast.results.figures.sweeps import MEASURES, Base, Sweep, sweep_panels
 from gradcast.results.quick import QUICK_LOOK
 from gradcast.results.statistics import Interval
-from gradcast.runs.safe_files import write_text
+from gradcast.runs.safe_files import make_folder, write_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,17 +26,20 @@ if TYPE_CHECKING:
 Pictures = dict[str, "Figure"]
 
 
-def draw(wanted: Request, found: Sequence[Line], groups: Clouds) -> list[Path]:
-    """Every picture that the rows trained so far allow, as PNG and SVG in the experiment's folder.
+def draw(wanted: Request, found: Sequence[Line], groups: Clouds, folder: Path | None = None) -> list[Path]:
+    """Every picture that the rows allow, as PNG and SVG in this folder, or in the experiment's own.
 
-    ``groups`` are those of a figure of points, which others print too: its steps are read once.
+    ``groups`` are those of a figure of points, which others print too.
     """
+    place = wanted.folder if folder is None else folder
     made = _scatter(groups) if groups else KINDS[wanted.experiment.header.kind](wanted, found)
+    if made:
+        make_folder(place)
     for name, figure in made.items():
         stamp(figure, QUICK_LOOK if wanted.quick else "")
-        save_png(figure, wanted.folder / f"{name}.png")
-        write_text(wanted.folder / f"{name}.svg", svg(figure))
-    return [wanted.folder / f"{name}.png" for name in made]
+        save_png(figure, place / f"{name}.png")
+        write_text(place / f"{name}.svg", svg(figure))
+    return [place / f"{name}.png" for name in made]
 
 
 def _nothing(wanted: Request, found: Sequence[Line]) -> Pictures:
@@ -47,13 +50,14 @@ def _sweeps(wanted: Request, found: Sequence[Line]) -> Pictures:
     plots: dict[str, list[Sweep]] = {}
     for table in {line.item.sweep.name: line.item.sweep for line in found if line.item.sweep}.values():
         lines = [line for line in found if line.item.sweep == table]
+        if not any(line.ours for line in lines):
+            continue  # a curve without a point
         base = next((_base(line) for line in found if line.item.name == lines[0].item.against and line.trained), None)
         values = [line.item.value for line in lines]
         measures = [_with_gain(line) for line in lines]
         drawn = Sweep(values, measures, base, table.curve, logarithmic=table.logarithmic)
         plots.setdefault(table.plot or table.name, []).append(drawn)
-    trained = any(line.ours for line in found if line.item.sweep)
-    return {"figure": sweep_panels(plots, wanted.experiment.header.measures)} if trained else {}
+    return {"figure": sweep_panels(plots, wanted.experiment.header.measures)} if plots else {}
 
 
 def _with_gain(line: Line) -> Mapping[str, Interval]:
@@ -66,7 +70,7 @@ def _base(line: Line) -> Base:
 
 
 def _matrices(wanted: Request, found: Sequence[Line]) -> Pictures:
-    rows = {row.name: row for row in results(wanted, found, steps=False)}
+    rows = {row.name: row for row in results(found)}
     pictures = {"figure": accuracy_matrices(list(rows.values()))} if rows else {}
     for line in found:
         variant, base = rows.get(line.item.name), rows.get(line.item.against)
@@ -77,12 +81,12 @@ def _matrices(wanted: Request, found: Sequence[Line]) -> Pictures:
 
 
 def _curves(wanted: Request, found: Sequence[Line]) -> Pictures:
-    figure = over_tasks(wanted, found, STREAM, base="base")
+    figure = over_tasks(found, STREAM, base="base")
     return {} if figure is None else {"figure": figure}
 
 
 def _courses(wanted: Request, found: Sequence[Line]) -> Pictures:
-    figure = over_tasks(wanted, found, LABELS, base="classes of the task")
+    figure = over_tasks(found, LABELS, base="classes of the task")
     return {} if figure is None else {"figure": figure}
 
 

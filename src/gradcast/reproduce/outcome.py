@@ -11,6 +11,7 @@ from scipy.special import stdtrit
 from gradcast.devices import Arithmetic
 from gradcast.errors import GradcastError
 from gradcast.reproduce.cells import Cell
+from gradcast.reproduce.drawn_cells import drawn_cells
 from gradcast.reproduce.experiment import Experiment, Item
 from gradcast.reproduce.trained import DEVIATION, MEASURES, UNKNOWN, Trained, trained
 from gradcast.results.measures import BOUNDS
@@ -70,9 +71,10 @@ def lines(
 ) -> list[Line]:
     """Every row, with what is trained or ``known`` of it; the family of verdicts is all rows that make a claim."""
     own, failed = dict[str, Trained | None](), dict(failed or {})
+    drawn = drawn_cells(experiment, dtype)
     for item in experiment.items:
         try:
-            own[item.name] = trained(item, seeds, dtype, out)
+            own[item.name] = trained(item, seeds, dtype, out, drawn)
             if own[item.name] is None and item.setting is not None and item.name not in failed:
                 failed[item.name] = Cell(item.setting, dtype).failure(out)
         except GradcastError as error:  # a damaged file; the other rows are whole

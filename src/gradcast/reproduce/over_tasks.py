@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gradcast.reproduce.cells import ROW, Cell, content
 from gradcast.reproduce.columns import columns
 from gradcast.reproduce.outcome import Line
-from gradcast.reproduce.reproduce import Request
-from gradcast.reproduce.rows import results
+from gradcast.reproduce.rows import result
 from gradcast.results.figures.curves import Curve
 from gradcast.results.figures.grids import Strip, curve_grid
 from gradcast.results.report.progress import over_all_tasks, over_seen_tasks
-from gradcast.results.result import COURSES, Courses, courses
+from gradcast.results.result import Courses
 from gradcast.signals.pseudo_labels import PseudoLabelsSpec
 
 if TYPE_CHECKING:
@@ -44,12 +42,13 @@ LABELS = (
 )
 
 
-def over_tasks(wanted: Request, found: Sequence[Line], numbers: Sequence[Number], base: str) -> "Figure | None":
+def over_tasks(found: Sequence[Line], numbers: Sequence[Number], base: str) -> "Figure | None":
     """All hosts that were run; None where nothing can be shown. ``base`` is what rows compared with none are called."""
     titles: list[str] = []
     sides: list[list[tuple[str, Courses]]] = []
     for column in columns(found, base):
-        side = [(called + _among(wanted, line), values(wanted, line)) for called, line in column.lines.items()]
+        side = [(called + _among(line), values(line)) for called, line in column.lines.items()]
+        side = [(called, own) for called, own in side if own]
         if any(number.solid in own for number in numbers for _, own in side):
             titles.append(column.title)
             sides.append(side)
@@ -61,30 +60,23 @@ def over_tasks(wanted: Request, found: Sequence[Line], numbers: Sequence[Number]
     return curve_grid(titles, strips) if strips else None
 
 
-def values(wanted: Request, line: Line) -> Courses:
+def values(line: Line) -> Courses:
     """Every number of a row, seed by seed and task by task: of steps their mean, of accuracies those after the task."""
-    setting, rows = line.item.setting, results(wanted, [line], steps=False)
-    if setting is None or not rows:  # known from elsewhere: there are no steps
+    row = result(line)
+    if row is None:
         return {}
-    (row,) = rows
-    places = Cell(setting, wanted.dtype).places(wanted.cells)
-    logs = [places[seed].metrics(ROW, seed, setting.stream.task_count) for seed in row.seeds]
-    return courses(setting, logs, ("loss", "gain", *COURSES)) | {
+    return row.courses | {
         "seen": np.stack([over_seen_tasks(matrix) for matrix in row.matrices]),
         "all": np.stack([over_all_tasks(matrix) for matrix in row.matrices]),
     }
 
 
-def _among(wanted: Request, line: Line) -> str:
+def _among(line: Line) -> str:
     """How many classes m a pseudo label is chosen among: accuracies mean little without it."""
-    setting = line.item.setting
+    setting, fewest = line.item.setting, None if line.trained is None else line.trained.classes_per_task
     labelling = [] if setting is None else [own for own in setting.signals if isinstance(own, PseudoLabelsSpec)]
-    if setting is None or not labelling:
+    if setting is None or fewest is None or not labelling:
         return ""
-    places = Cell(setting, wanted.dtype).directories(wanted.cells)
-    if not places:
-        return ""
-    fewest = int(str(content(places[0])["classes_per_task"]))
     most = fewest * setting.stream.task_count if labelling[0].outputs == "seen" else fewest
     return f" (m = {fewest})" if most == fewest else f" (m = {fewest} to {most})"
 

@@ -8,14 +8,17 @@ from typing import Any
 
 from gradcast.reproduce.outcome import Line
 from gradcast.reproduce.reproduce import Request, outcome, request
+from gradcast.reproduce.saved_rows import unreadable
 from gradcast.reproduce.show_table import about, markdown, table
 from gradcast.reproduce.table_notes import notes
-from gradcast.reproduce.trained import DEVIATION, unreadable
+from gradcast.reproduce.trained import DEVIATION
 from gradcast.results import wording
 from gradcast.results.statistics import Interval, Shift
 from gradcast.results.verdict import Paired
 from gradcast.runs.jsontext import parse_json
 from gradcast.runs.safe_files import write_text
+
+NOWHERE = Path(".nothing-trained-here")
 
 
 @dataclass(frozen=True)
@@ -53,8 +56,7 @@ def read_saved(file: Path) -> Saved:
         ]
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise unreadable(file, error) from None
-    nowhere = file.parent / ".nothing-trained-here"
-    wanted = request(name, out=nowhere, rows=list(rows), seeds=seeds, quick=quick, settings=settings, saved=file)
+    wanted = request(name, out=NOWHERE, rows=list(rows), seeds=seeds, quick=quick, settings=settings, saved=file)
     lines = [_line(line, rows[line.item.name]) for line in outcome(wanted, {}) if line.item.name in rows]
     origins = "; ".join(dict.fromkeys(str(row["origin"]) for row in rows.values() if row.get("origin")))
     return Saved(wanted, lines, origins, notes)

@@ -14,7 +14,8 @@ from gradcast.reproduce.error_rates import with_errors
 from gradcast.reproduce.experiment import Experiment, Item, load
 from gradcast.reproduce.outcome import FAILED, Line, lines
 from gradcast.reproduce.quick_rows import shortened
-from gradcast.reproduce.trained import Trained, known, rows_of
+from gradcast.reproduce.saved_rows import known, rows_of
+from gradcast.reproduce.trained import Trained
 from gradcast.results.quick import QUICK_LOOK
 from gradcast.runs.cell_key import digest
 from gradcast.runs.directory import PAGE
@@ -107,7 +108,7 @@ def request(
 ) -> Request:
     """What was asked for, checked; ``settings`` change every row that is asked for, ``dtype`` the arithmetic.
 
-    ``saved`` is the file of such a table, whose seeds need not be trained again.
+    ``saved`` is the file of this table or of another that shares rows with it: their seeds need not be trained again.
     """
     experiment = shortened(load(name)) if quick else load(name)
     count = seeds or (QUICK_SEEDS if quick else experiment.header.seeds)
@@ -124,11 +125,12 @@ def request(
         experiment.item(row)
     own = [setting for setting in settings if not setting.startswith("dtype")]
     asked = Request(experiment, list(range(count)), dtype, out, list(rows), quick, own)
-    handed = [] if saved is None else list(rows_of(saved))
+    handed = {} if saved is None else rows_of(saved)
     beside = [*handed, *_saved(asked)]
     changed = experiment.changed(changes, {item.name for item in asked.items()} | set(beside))
     before = {} if saved is None else known(saved, changed, asked.seeds, dtype)
-    useless = [row for row in handed if row not in before]
+    used, own_rows = {row.cell for row in before.values()}, {item.name for item in experiment.items}
+    useless = [name for name, row in handed.items() if name in own_rows and row["trained"]["cell"] not in used]
     return replace(asked, experiment=changed, known=before, unknown=useless, beside=beside)
 
 

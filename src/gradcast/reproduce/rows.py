@@ -1,36 +1,54 @@
-"""Rows trained here, each with its seeds put together from wherever they lie."""
+"""Rows as figures draw them: what their seeds did task by task, trained here or read from a saved table."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from gradcast.reproduce.cells import Cell
+from gradcast.reproduce.drawn_cells import TASK_BY_TASK
 from gradcast.reproduce.outcome import Line
-from gradcast.reproduce.reproduce import Request
-from gradcast.results.result import COURSES, RowResult
+from gradcast.reproduce.reproduce import DTYPE, Request
+from gradcast.results.result import RowResult
 
 
-def results(wanted: Request, found: Sequence[Line], *, steps: bool) -> list[RowResult]:
-    """Each row trained here with its seeds put together, in the order of the table."""
-    rows = [
-        (line, Cell(line.item.setting, wanted.dtype).results(wanted.cells, steps=steps))
-        for line in found
-        if line.ours and line.item.setting is not None
-    ]
-    return [merged(line, wanted.seeds, parts) for line, parts in rows if set(parts) & set(wanted.seeds)]
+def results(found: Sequence[Line]) -> list[RowResult]:
+    """Each row with numbers of its tasks, of the seeds that have them, in the order of the table."""
+    return [row for line in found if (row := result(line)) is not None]
 
 
-def merged(line: Line, seeds: Sequence[int], parts: Mapping[int, tuple[object, RowResult]]) -> RowResult:
-    """One result out of those its seeds are part of."""
-    own = [(parts[seed][1], parts[seed][1].seeds.index(seed)) for seed in seeds if seed in parts]
-    shared = [name for name in COURSES if all(name in part.courses for part, _ in own)]
+def result(line: Line) -> RowResult | None:
+    """One row; None where nothing is known of its tasks."""
+    if line.trained is None or not line.trained.task_numbers:
+        return None
+    seeds = sorted(line.trained.task_numbers)
+    own = [line.trained.task_numbers[seed] for seed in seeds]
+    shared = [name for name in own[0].courses if all(name in each.courses for each in own)]
     return RowResult(
         name=line.item.name,
         label=line.item.label,
-        seeds=[seed for seed in seeds if seed in parts],
-        matrices=np.stack([part.matrices[place] for part, place in own]),
-        measures=[part.measures[place] for part, place in own],
+        seeds=seeds,
+        matrices=np.stack([each.matrix for each in own]),
+        measures=[line.trained.measures[seed] for seed in seeds],
         diagnostics={},
-        courses={name: np.stack([part.courses[name][place] for part, place in own]) for name in shared},
+        courses={name: np.stack([each.courses[name] for each in own]) for name in shared},
         paired=line.paired,
     )
+
+
+def left_out(wanted: Request, found: Sequence[Line]) -> list[str]:
+    """A sentence that names rows with numbers that a figure lacks, and the command that trains them; or none."""
+    if wanted.experiment.header.kind not in TASK_BY_TASK:
+        return []
+    lacking = [line for line in found if line.ours and not _complete(line)]
+    if not lacking:
+        return []
+    changes = [*wanted.settings, *([] if wanted.dtype == DTYPE else [f"dtype={wanted.dtype}"])]
+    command = f"gradcast reproduce {wanted.experiment.header.id} --rows {','.join(line.item.name for line in lacking)}"
+    return [
+        f"Not in the figure, or not with all seeds: {', '.join(line.item.label for line in lacking)}. Their saved "
+        "table does not say what happened task by task; "
+        f"{command}{''.join(f' --set {change}' for change in changes)} trains them"
+    ]
+
+
+def _complete(line: Line) -> bool:
+    return line.trained is not None and line.trained.task_numbers.keys() == line.trained.measures.keys()

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from gradcast.data.registry import DATASETS
 from gradcast.reproduce.outcome import Line
 from gradcast.reproduce.reproduce import Request
+from gradcast.reproduce.rows import left_out
 from gradcast.results.sizes import by_row, of_h
 from gradcast.signals.predicted import PredictedSpec, parameters_of_h
 from gradcast.specs.controls import pools_used
@@ -27,7 +28,7 @@ def notes(wanted: Request, found: Sequence[Line]) -> list[str]:
     published = wanted.experiment.header.h_parameters
     beside = f" (published: {published:,})" if published else ""
     unsure = [UNSURE] if UP_TO in pools else []
-    return [*([f"Pool: {pools}"] if pools else []), *unsure, *([h + beside] if h else [])]
+    return [*([f"Pool: {pools}"] if pools else []), *unsure, *([h + beside] if h else []), *left_out(wanted, found)]
 
 
 def _pools(line: Line) -> str:

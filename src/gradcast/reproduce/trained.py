@@ -1,22 +1,23 @@
-"""What there is of a row: its seeds, put together from where they were trained, or from a table saved before."""
+"""What there is of a row: its seeds, put together from where they were trained."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from gradcast.devices import Arithmetic
 from gradcast.errors import GradcastError, message_of
 from gradcast.reproduce.cells import ROW, Cell, content
-from gradcast.reproduce.experiment import Experiment, Item
+from gradcast.reproduce.experiment import Item
+from gradcast.reproduce.task_numbers import TaskNumbers, task_numbers
 from gradcast.results.measures import Measures
 from gradcast.results.result import RowResult, errors
 from gradcast.results.sample import Sample
-from gradcast.results.sizes import H_PARAMETERS, POOL_IMAGES, h_parameters
+from gradcast.results.sizes import H_PARAMETERS, POOL_IMAGES
 from gradcast.runs.cell_key import digest
 from gradcast.runs.directory import RunDirectory
 from gradcast.runs.jsontext import parse_json
 from gradcast.runs.reuse import REUSED
+from gradcast.specs.spec import Setting
 
 # Measures as published tables give them: ACC in per cent, transfer divided by the number of tasks.
 MEASURES = {"acc": ("acc", 100.0), "bwt": ("bwt_ref", 1.0), "fwt": ("fwt_ref", 1.0)}
@@ -28,6 +29,8 @@ COSTS = {  # keys of env.json
 PER_IMAGE = "megabytes_an_image"  # the peak, divided by the labelled images of a step
 DEVIATION = "deviation"  # of ACC over seeds, of the population: divided by their number
 BEST = "best_error"
+TASKS = "tasks"  # what happened in each, in a saved table
+CLASSES = "classes_per_task"
 UNKNOWN = "acc_unknown"  # ACC in per cent where test images come without their task
 
 
@@ -50,6 +53,8 @@ class Trained:
     unknown: Mapping[int, float] = field(default_factory=dict)  # ACC in per cent without the task, where there is one
     pool_images: Sequence[int] = ()  # of each pool; files of earlier versions do not say
     h_parameters: int | None = None  # of the gradient learner, where there is one; the same
+    task_numbers: Mapping[int, TaskNumbers] = field(default_factory=dict)  # of rows that figures draw task by task
+    classes_per_task: int | None = None  # the fewest; files of earlier versions do not say
 
     def sample(self, label: str) -> Sample:
         """The row as evidence of a verdict."""
@@ -80,12 +85,14 @@ class Trained:
             diverged={**other.diverged, **self.diverged},
             undone={**other.undone, **self.undone},
             unknown={**other.unknown, **self.unknown},
+            task_numbers={**other.task_numbers, **self.task_numbers},
         )
 
     def as_dict(self) -> dict[str, object]:
-        """For JSON; ``known`` reads it back."""
-        more: dict[int, dict[str, float]] = {seed: {} for seed in self.seeds}
-        for name, values in ((BEST, self.best_errors), (UNKNOWN, self.unknown)):
+        """For JSON; ``saved_rows`` reads it back."""
+        more: dict[int, dict[str, object]] = {seed: {} for seed in self.seeds}
+        tasks = {seed: own.as_dict() for seed, own in self.task_numbers.items()}
+        for name, values in ((BEST, self.best_errors), (UNKNOWN, self.unknown), (TASKS, tasks)):
             for seed, value in values.items():
                 more[seed][name] = value
         seeds = {str(seed): self.measures[seed].as_dict() | more[seed] for seed in self.seeds}
@@ -94,12 +101,18 @@ class Trained:
         facts |= {"diverged": {str(seed): reason for seed, reason in self.diverged.items()}}
         facts |= {POOL_IMAGES: list(self.pool_images)} if self.pool_images else {}
         facts |= {} if self.h_parameters is None else {H_PARAMETERS: self.h_parameters}
+        facts |= {} if self.classes_per_task is None else {CLASSES: self.classes_per_task}
         facts |= {"undone": {str(seed): share for seed, share in self.undone.items()}} if self.undone else {}
         return {**facts, "cost": {name: list(values) for name, values in self.cost.items()}, "seeds": seeds}
 
 
-def trained(item: Item, seeds: Sequence[int], dtype: Arithmetic, out: Path) -> Trained | None:
-    """What was trained of a row here, of the seeds asked for; None where that is nothing."""
+def trained(
+    item: Item, seeds: Sequence[int], dtype: Arithmetic, out: Path, drawn: Container[str] = ()
+) -> Trained | None:
+    """What was trained of a row here, of the seeds asked for; None where that is nothing.
+
+    Steps are read of cells that are ``drawn`` task by task, and of no others: they are many.
+    """
     if item.setting is None:
         return None
     cell = Cell(item.setting, dtype)
@@ -128,71 +141,28 @@ def trained(item: Item, seeds: Sequence[int], dtype: Arithmetic, out: Path) -> T
         {seed: 100 * acc for seed in kept if (acc := _without_task(found[seed][1], seed)) is not None},
         [int(count) for count in places[0].drawn(ROW).get(POOL_IMAGES, [])],
         found[kept[0]][1].h_parameters,
+        _task_numbers(item.setting, found, kept) if cell.name in drawn else {},
+        _whole(facts.get(CLASSES)),
     )
+
+
+def _task_numbers(
+    setting: Setting, found: Mapping[int, tuple[RunDirectory, RowResult]], seeds: Sequence[int]
+) -> dict[int, TaskNumbers]:
+    return {
+        seed: task_numbers(setting, place, seed, row.matrices[row.seeds.index(seed)])
+        for seed, (place, row) in found.items()
+        if seed in seeds
+    }
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) else None
 
 
 def _without_task(row: RowResult, seed: int) -> float | None:
     """ACC of a seed where test images come without their task."""
     return None if row.unknown is None else row.unknown.measures[row.seeds.index(seed)].acc
-
-
-def rows_of(file: Path) -> dict[str, Mapping[str, Any]]:
-    """The rows of a table saved before whose seeds it has."""
-    try:
-        content = parse_json(file.read_text(encoding="utf-8"))
-        if not isinstance(content, dict) or not isinstance(content.get("rows"), list):
-            raise ValueError("it holds no table")
-        rows = {str(row["name"]): row for row in content["rows"]}
-        return {name: row for name, row in rows.items() if row.get("trained")}
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise unreadable(file, error) from None
-
-
-def known(file: Path, experiment: Experiment, seeds: Sequence[int], dtype: Arithmetic) -> dict[str, Trained]:
-    """Rows of a table saved before that were trained with the settings of this one, and the seeds asked for."""
-    if experiment.header.alone:
-        raise GradcastError(f"{experiment.header.id} tells costs, which belong to one machine; leave --known out")
-    try:
-        rows = {row["trained"]["cell"]: row for row in rows_of(file).values()}  # several rows may be of one cell
-        cells = [(item, Cell(item.setting, dtype).name) for item in experiment.items if item.setting is not None]
-        found = {item.name: _read(rows[cell], item, seeds) for item, cell in cells if cell in rows}
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise unreadable(file, error) from None
-    if not any(row.measures for row in found.values()):
-        raise GradcastError(
-            f"{file} has no seeds of {experiment.header.id} with these settings and dtype {dtype}; "
-            "repeat the options it was made with, if it is of the same table (files of earlier versions have no seeds)"
-        )
-    return {name: row for name, row in found.items() if row.measures}
-
-
-def unreadable(file: Path, error: Exception) -> GradcastError:
-    """The file is not that of a saved table."""
-    return GradcastError(
-        f"{file} cannot be read ({message_of(error)}); give the result.json of a table that gradcast reproduce saved"
-    )
-
-
-def _read(row: Mapping[str, Any], item: Item, wanted: Sequence[int]) -> Trained:
-    facts, names = row["trained"], Measures.__dataclass_fields__
-    seeds = {int(seed): own for seed, own in facts["seeds"].items() if int(seed) in wanted}
-    return Trained(
-        {seed: Measures(**{name: float(own[name]) for name in names}) for seed, own in seeds.items()},
-        {name: [float(value) for value in values] for name, values in facts["cost"].items()},
-        str(row["origin"]),
-        facts["cell"],
-        facts["source"],
-        facts["data"],
-        item.setting is not None and item.setting.plateau is not None,
-        {seed: float(own[BEST]) for seed, own in seeds.items() if BEST in own},
-        {int(seed): str(why) for seed, why in facts.get("diverged", {}).items() if int(seed) in wanted},
-        facts.get("chance"),
-        facts.get("pseudo_ratio"),
-        {int(seed): float(share) for seed, share in facts.get("undone", {}).items() if int(seed) in wanted},
-        {seed: float(own[UNKNOWN]) for seed, own in seeds.items() if UNKNOWN in own},
-        [int(count) for count in facts.get(POOL_IMAGES, [])],
-        h_parameters(facts),
-    )
 
 
 def _all_seeds(own: Trained) -> set[int]:

@@ -5,14 +5,14 @@ Only numbers: ``verdict`` is the one place that says what they mean.
 
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import nctdtr, stdtr, stdtrit
+from scipy.special import nctdtr, ndtr, stdtr, stdtrit
 
 CONFIDENCE = 0.95
 SIGNIFICANCE = 0.05
@@ -127,9 +127,36 @@ def seeds_needed(effect_size: float | None, family: int = 1) -> int | Beyond | N
     """The fewest seeds that find an effect of this size among so many claims four times in five; None without one."""
     if not effect_size:
         return None
+    return _fewest(lambda seeds, level: power(effect_size, seeds, level), family)
+
+
+def seeds_to_decide(differences: Differences, limit: float, family: int = 1) -> int | Beyond | None:
+    """The fewest seeds that give a verdict four times in five, if these are like all: that there is an effect, or none.
+
+    None where seeds do not differ.
+    """
+    spread, mean = float(differences.std(ddof=1)) if len(differences) > 1 else 0.0, float(differences.mean())
+    if not spread:
+        return None
+    return _fewest(
+        lambda seeds, level: max(
+            power(mean / spread, seeds, level), power_of_none(mean / spread, limit / spread, seeds, level)
+        ),
+        family,
+    )
+
+
+def power_of_none(effect_size: float, limit: float, seeds: int, significance: float = SIGNIFICANCE) -> float:
+    """Chance that the t interval lies inside ± ``limit``, both in standard deviations; their error is left out."""
+    reach, root = stdtrit(seeds - 1, 1 - significance / 2), math.sqrt(seeds)
+    above, below = (ndtr((limit + sign * effect_size) * root - reach) for sign in (-1, 1))
+    return max(float(above + below - 1), 0.0)
+
+
+def _fewest(chance: Callable[[int, float], float], family: int) -> int | Beyond:
+    """Seeds from which on the chance, which rises with them, is large enough at the corrected level."""
     candidates = range(fewest_seeds(family), MOST_SEEDS + 1)
-    level = SIGNIFICANCE / max(family, 1)
-    index = bisect_left(candidates, POWER, key=lambda seeds: power(effect_size, seeds, level))
+    index = bisect_left(candidates, POWER, key=lambda seeds: chance(seeds, SIGNIFICANCE / max(family, 1)))
     return candidates[index] if index < len(candidates) else "more than 1000"
 
 

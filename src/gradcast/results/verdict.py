@@ -121,7 +121,8 @@ def _verdict(
         return _gated(pair, shift)
     if shift.low > -SMALLEST_EFFECT and shift.high < SMALLEST_EFFECT:
         return "no effect", wording.no_effect(shift, SMALLEST_EFFECT)
-    return "open", wording.open_interval(shift)
+    deciding = statistics.seeds_to_decide(_survivors(pair), SMALLEST_EFFECT, family)
+    return "open", wording.open_interval(shift, deciding)
 
 
 def _gated(pair: Pair, shift: Shift) -> tuple[Kind, str]:

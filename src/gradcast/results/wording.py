@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from gradcast.results.sample import Sample
-from gradcast.results.statistics import Interval, Shift, fewest_seeds
+from gradcast.results.statistics import Beyond, Interval, Shift, fewest_seeds
 
 
 def helps(shift: Shift) -> str:
@@ -27,9 +27,13 @@ def no_more(control: str, beyond: Shift) -> str:
     return f"no more than its control {control} ({_signed(beyond.value)} points beyond it, {_ends(beyond)})"
 
 
-def open_interval(shift: Shift) -> str:
-    """Enough seeds for the rule, too few for an answer."""
-    return f"open: {_seeds(shift.seeds)} ({_signed(shift.value)} points, {_ends(shift)})"
+def open_interval(shift: Shift, deciding: int | Beyond | None) -> str:
+    """Enough seeds for the rule, too few for an answer; how many would give one can only be guessed."""
+    found = f"open: {_seeds(shift.seeds)} ({_signed(shift.value)} points, {_ends(shift)})"
+    if deciding is None:
+        return found
+    about = f"about {deciding}" if isinstance(deciding, int) else deciding
+    return f"{found}, a guess: {about} seeds would decide"
 
 
 def control_missing(shift: Shift, missing: Sequence[str]) -> str:

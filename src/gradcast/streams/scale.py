@@ -45,7 +45,7 @@ class Scale:
         """Bytes (or values from 0 to 1, or feature vectors) as the trained layers see them."""
         if self.done:
             return x.to(dtype)
-        unit = x.to(dtype) / 255 if x.dtype == torch.uint8 else x.to(dtype)
+        unit = x.to(dtype).div_(255) if x.dtype == torch.uint8 else x.to(dtype)
         if self.mean:
             mean, std = (_planes(values, self.vector, dtype, x.device) for values in (self.mean, self.std))
             unit = (unit - mean) / std

@@ -20,7 +20,7 @@ from gradcast.streams.stream import Stream
 from gradcast.streams.task_data import TaskData
 from gradcast.training.trainer import Trainer
 
-CHUNK = {"cpu": 100, "cuda": 10_000}  # images a forward pass: what a cache holds, what keeps a GPU busy
+CHUNK = {"cpu": 200, "cuda": 10_000}  # images a forward pass: what a cache holds, what keeps a GPU busy
 OWN_CHUNK = {"cpu": 64, "cuda": 512}  # the same where every replica has images of its own
 Both = tuple[Float[Tensor, "r tasks"], Float[Tensor, "r tasks"]]  # accuracies with the task, and without it
 VALUES = 10_000 * 28 * 28  # of a pass's images, at most: features of Conv-Large take 85 times their room
@@ -54,16 +54,18 @@ class SharedTests:
         right = torch.zeros(2, model.count, len(tasks), dtype=torch.float64, device=self.y.device)
         size = min(CHUNK[self.y.device.type], max(VALUES // self.x[0].numel(), 1))
         for start, end, theta in self._runs(trainer, tasks):
+            hits = []
             with _with_weights(model, theta):
                 for place in range(start, end, size):
                     chunk = slice(place, min(place + size, end))
-                    images, own = self.scale(self.x[chunk], self.dtype), self.task[chunk]
+                    images = self.scale(self.x[chunk], self.dtype)
                     if score is None:
                         scores = model.outputs_of(images)
                     else:
                         scores = score(images.unsqueeze(0).expand(model.count, *images.shape))
-                    hits = _hits(model.heads, scores, self.y[chunk], own, done)
-                    right.index_add_(2, own - first, hits.double())
+                    hits.append(_hits(model.heads, scores, self.y[chunk], self.task[chunk], done))
+            if hits:
+                right.index_add_(2, self.task[start:end] - first, torch.cat(hits, dim=-1).double())
         known, unknown = right / self.count[tasks.start : tasks.stop]
         return known, unknown
 
