@@ -431,3 +431,10 @@ def test_a_file_of_ones_own_keeps_its_name(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(dump(load("digits")).replace('name = "digits"', 'name = "kept"', 1))
     assert load(str(file), ["stream.source=mnist"]).name == "kept"
+
+
+def test_keys_of_tables_within_a_table_are_set_one_by_one() -> None:
+    spec = load("digits", ["model.rates.body=0.5", "model.rates.head=2"])
+    assert all(row.setting.model.rates == {"body": 0.5, "head": 2} for row in spec.rows)
+    with pytest.raises(GradcastError, match=r"unknown key 'stream\.tasks\.three'"):
+        load("digits", ["stream.tasks.three=3"])

@@ -24,6 +24,7 @@ TABLES = list(Setting.model_fields)
 ROW_KEYS = [key for key in Row.model_fields if key != "setting"]
 OF_SCENARIOS = ("scenario", "tasks", "classes_per_task", "class_order")  # what tasks of one's own say themselves
 PLACES = (("stream", "path"), ("pool", "path"), ("model", "weights"))  # keys that name files or folders
+NESTED = (("model", "arguments"), ("model", "rates"))  # keys that are tables themselves
 
 
 def presets() -> dict[str, str]:
@@ -253,10 +254,11 @@ def assign(raw: Raw, setting: str) -> Raw:
         }
     if len(parts) == 1:
         return raw | {parts[0]: literal(text)}
-    if len(parts) > 2 or parts[0] not in TABLES:
+    inner = tuple(parts[:2]) in NESTED and len(parts) == 3
+    if (len(parts) > 2 and not inner) or parts[0] not in TABLES:
         raise GradcastError(f"unknown key {key.strip()!r}{nearest(parts[0], TABLES)}")
     before = _tables({parts[0]: raw.get(parts[0], {})})
-    value = literal(text)
+    value = before[parts[0]].get(parts[1], {}) | {parts[2]: literal(text)} if inner else literal(text)
     listed = parts == ["stream", "path"] and isinstance(value, list)
     if parts[1] in ("path", "weights") and not isinstance(value, str) and not listed:  # a folder may be called 2017
         value = text.strip()
