@@ -1,6 +1,7 @@
 """Links of the documentation lead somewhere, its commands exist, and the page of claims has the measured numbers."""
 
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,12 @@ import torch
 import yaml
 from tools import render_claims
 from tools.render_commands import commands
+from typer.testing import CliRunner
 
 import gradcast
+from gradcast.cli.app import app
 from gradcast.reproduce.measured_tables import measured
+from gradcast.reproduce.reproduce import request
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
@@ -57,6 +61,31 @@ def gradcast_lines(page: Path) -> list[str]:
     return [
         re.split(r" #| [|>&]", own)[0] for line in lines for own in re.findall(r"^\$ (?:\w+=\S+ )*gradcast (.*)", line)
     ]
+
+
+OWN_FILES = re.compile(r"run (\.\.\.|(mine|my|own_\w+)\.toml)")  # the reader's own
+LINES = sorted({" ".join(line.split()) for page in PAGES for line in gradcast_lines(page)})
+RUNS = [line for line in LINES if re.match("(run|ssl)( |$)", line) and not OWN_FILES.match(line)]
+TABLES = [line for line in LINES if re.match(r"reproduce [A-Z]\d*( |$)", line)]
+
+
+@pytest.mark.parametrize("line", RUNS)
+def test_settings_of_documented_runs_are_valid(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = shlex.split(line)
+    done = CliRunner().invoke(app, words if "--show" in words else [*words, "--show"])
+    assert done.exit_code == 0, done.output
+    assert "[learner]" in done.stdout
+
+
+@pytest.mark.parametrize("line", TABLES)
+def test_rows_and_settings_of_documented_tables_exist(line: str, tmp_path: Path) -> None:
+    words = shlex.split(line)
+    options = [(words[place], words[place + 1]) for place in range(2, len(words) - 1)]
+    rows = [name for option, value in options if option == "--rows" for name in value.split(",")]
+    settings = [value for option, value in options if option == "--set"]
+    wanted = request(words[1], out=tmp_path, rows=rows, settings=settings)
+    assert {*rows} <= {item.name for item in wanted.experiment.items}
 
 
 def test_blocks_of_python_compile_and_name_what_gradcast_has() -> None:

@@ -111,20 +111,23 @@ def reproduce(
         with ProgressDisplay(Console(stderr=True)) as display:
             cluster = None if on is None else Cluster(on, threads, at_once)
             failed = train(wanted, data=folder, device=device, display=display, cluster=cluster)
-    elif not json:
-        _print_measured(Console(), wanted, chosen)
-    _conclude(wanted, outcome(wanted, failed), chosen, json=json)
+    known_before = show and not json and _print_measured(Console(), wanted, chosen)
+    found = outcome(wanted, failed)
+    if known_before and not any(line.ours for line in found):
+        Console().print(f"Nothing of it was trained here; gradcast reproduce {what} does that.", soft_wrap=True)
+        return
+    _conclude(wanted, found, chosen, json=json, show=show)
 
 
-def _conclude(wanted: Request, found: list[Line], chosen: list[str], *, json: bool) -> None:
-    """Save the table with its figure and views, and print it."""
+def _conclude(wanted: Request, found: list[Line], chosen: list[str], *, json: bool, show: bool) -> None:
+    """Save the table with its figure and views, and print it; where it is only shown, a saved one may stay."""
     groups, lost, laid_out = clouds(wanted, found), unsaved(wanted, found), False
-    if lost:
+    if lost and not show:
         complain(
             f"{wanted.folder / RESULT} has seeds of {', '.join(lost)} that are not here, so it is left as it is; "
             "hand it over with --known, or choose another --out"
         )
-    else:
+    if not lost:
         with table_lock(wanted):
             save(wanted, found, groups)
             draw(wanted, found, groups)
@@ -142,7 +145,7 @@ def _conclude(wanted: Request, found: list[Line], chosen: list[str], *, json: bo
     reasons = dict.fromkeys(line.state for line in asked if line.state.startswith(FAILED))
     for reason in reasons:
         complain(reason.removeprefix(f"{FAILED}: "))
-    if reasons or lost:
+    if reasons or (lost and not show):
         raise typer.Exit(BAD_INPUT)
 
 
@@ -162,11 +165,11 @@ def _names(rows: str | None) -> list[str]:
     return names
 
 
-def _print_measured(console: Console, wanted: Request, chosen: list[str]) -> None:
-    """The table that comes with the package, where there is one, its figure, and where it was measured."""
+def _print_measured(console: Console, wanted: Request, chosen: list[str]) -> bool:
+    """The table that comes with the package, its figure, and where it was measured; False where there is none."""
     before = measured(wanted.experiment.header.id)
     if before is None:
-        return
+        return False
     groups = clouds(before.wanted, before.lines)
     console.print("[bold]Comes with gradcast:", highlight=False)
     _print(console, before.wanted, [line for line in before.lines if not chosen or line.item.name in chosen], groups)
@@ -175,6 +178,7 @@ def _print_measured(console: Console, wanted: Request, chosen: list[str]) -> Non
         for picture in draw(before.wanted, before.lines, groups, wanted.folder / MEASURED):
             console.print(f"Drawn: {escape(str(picture))}", soft_wrap=True)
     console.print("\n[bold]Trained here:", highlight=False)
+    return True
 
 
 def _print(console: Console, wanted: Request, found: list[Line], groups: Clouds) -> None:
