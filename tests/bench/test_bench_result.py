@@ -1,8 +1,10 @@
+import json
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
-from gradcast.bench.bench_result import Bench, Comparison, read_bench
+from gradcast.bench.bench_result import Bench, Comparison, measured, read_bench
 from gradcast.bench.few_labels import Speed
 from gradcast.bench.ray_times import RayTimes
 from gradcast.bench.saving import Cost
@@ -38,3 +40,14 @@ def test_a_file_with_a_wrong_entry_is_refused(tmp_path: Path) -> None:
     file.write_text('{"machine": {}, "growth": [{"network": "mlp"}]}', encoding="utf-8")
     with pytest.raises(ValueError, match=r"growth\.0\.dtype"):
         read_bench(file)
+
+
+def test_files_of_the_package_are_what_the_command_would_print() -> None:
+    """Their ratios and rates too."""
+    found = measured()
+    assert list(found) == ["h200", "cpu"]
+    for name, own in found.items():
+        text = files("gradcast.bench").joinpath("measured", f"{name}.json").read_text(encoding="utf-8")
+        assert json.loads(to_json(own.as_dict())) == json.loads(text)
+        assert own.machine["device"]
+        assert len(text) < 40_000

@@ -1,6 +1,7 @@
-"""What ``gradcast bench`` has found, and its form in JSON."""
+"""What ``gradcast bench`` has found, and its form in JSON; some machines' results come with the package."""
 
 from dataclasses import asdict, dataclass, field
+from importlib.resources import files
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -89,3 +90,10 @@ class Bench:
 def read_bench(file: Path) -> Bench:
     """What ``gradcast bench --json`` has written; ratios and rates are computed anew."""
     return TypeAdapter(Bench).validate_json(file.read_bytes())
+
+
+def measured() -> dict[str, Bench]:
+    """What comes with the package, by the name of its file: one for each machine, GPUs first."""
+    folder = Path(str(files("gradcast.bench").joinpath("measured")))
+    found = {file.stem: read_bench(file) for file in sorted(folder.glob("*.json"))}
+    return dict(sorted(found.items(), key=lambda own: own[1].machine["device"] == "cpu"))

@@ -42,7 +42,7 @@ def parts(found: Bench) -> dict[str, Part]:
 
 
 def machine_in_words(found: Bench) -> str:
-    """Device, processor, threads and torch; what was not recorded is left out."""
+    """Device, processor, threads, torch and a note; what was not recorded is left out."""
     facts = found.machine
     versions = facts.get("versions")
     torch = versions.get("torch") if isinstance(versions, dict) else None
@@ -50,7 +50,7 @@ def machine_in_words(found: Bench) -> str:
     words += [f"{facts['threads']} thread{'s' if facts['threads'] != 1 else ''}"] if "threads" in facts else []
     words += [f"torch {torch}"] if torch else []
     words += [f"{found.steps} steps of each kind"] if found.steps else []
-    return ", ".join(str(word) for word in words if word)
+    return ", ".join(str(word) for word in [*words, facts.get("note")] if word)
 
 
 def _steps(found: Bench) -> Part:
