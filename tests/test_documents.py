@@ -122,7 +122,7 @@ def test_the_page_on_speed_has_all_that_was_measured() -> None:
     places = render_benchmarks.PLACE.findall(text)
     assert sorted(places) == sorted(render_benchmarks.contents()), "docs/benchmarks.md lacks a place, or has one twice"
     epoch = bench_result.measured()["h200"].epochs[1]
-    row = f"| float32 | 5 | {epoch.seconds} | {epoch.seconds_a_seed} | {epoch.peak_mb:,} |"
+    row = f"| float32 | 5 | {epoch.seconds:.2f} | {epoch.seconds_a_seed:.2f} | {epoch.peak_mb:,} |"
     assert row in text.splitlines()
 
 
