@@ -29,7 +29,7 @@ def test_what_was_measured_on_other_machines_is_shown_without_timing_anything(
     monkeypatch.setattr(measure, "bench", lambda *given: pytest.fail("something was timed"))
     found = called("bench", "--show", cwd=tmp_path)
     assert found.returncode == 0
-    assert found.stdout.startswith("NVIDIA H200, torch 2.11, 10 steps of each kind")
+    assert found.stdout.startswith("NVIDIA H200, ")
     assert "MNIST-R, GEM + predicted gradients" in found.stdout
     assert "\ncpu, " in found.stdout
     told = json.loads(called("bench", "--show", "--json", cwd=tmp_path).stdout)
