@@ -1,4 +1,4 @@
-"""Links of the documentation lead somewhere, its commands exist, and the page of claims has the measured numbers."""
+"""Links of the documentation lead somewhere, its commands exist, and pages that tools write are up to date."""
 
 import re
 import shlex
@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 import torch
 import yaml
-from tools import render_claims
+from tools import render_benchmarks, render_claims
 from tools.render_commands import commands
 from typer.testing import CliRunner
 
 import gradcast
+from gradcast.bench import bench_result
+from gradcast.bench.bench_result import Bench
+from gradcast.bench.epoch_times import EpochTime
 from gradcast.cli.app import app
 from gradcast.reproduce.measured_tables import measured
 from gradcast.reproduce.reproduce import request
@@ -140,3 +143,26 @@ def test_a_claim_has_the_verdict_of_its_row_with_seeds_and_comparisons() -> None
     unknown = render_claims.section(render_claims.Claim("x", ["E5/acl-predicted"], up=True))
     assert "**Not measured yet.**" in unknown
     assert "$ gradcast reproduce E5 --rows acl-predicted\n" in unknown
+
+
+def test_the_page_on_speed_has_all_that_was_measured() -> None:
+    text = render_benchmarks.PAGE.read_text(encoding="utf-8")
+    assert render_benchmarks.page(text) == text, "run python tools/render_benchmarks.py"
+    places = render_benchmarks.PLACE.findall(text)
+    assert sorted(places) == sorted(render_benchmarks.contents()), "docs/benchmarks.md lacks a place, or has one twice"
+    epoch = bench_result.measured()["h200"].epochs[1]
+    row = f"| float32 | 5 | {epoch.seconds:.2f} | {epoch.seconds_a_seed:.2f} | {epoch.peak_mb:,} |"
+    assert row in text.splitlines()
+
+
+def test_a_table_of_the_page_on_speed_follows_its_file_and_the_prose_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = Bench({"device": "abacus"}, epochs=[EpochTime("float32", 5, 2.5, 0.5, True, None)])
+    monkeypatch.setattr(render_benchmarks, "measured", lambda: {"abacus": own})
+    text = "before\n\n<!-- measured: abacus epochs -->\n| old |\n<!-- end -->\n\nafter\n"
+    found = render_benchmarks.page(text)
+    table = "| arithmetic | seeds at once | seconds | seconds a seed |\n| --- | --- | --- | --- |\n"
+    assert f"{table}| float32 | 5 | 2.50 | 0.50 |\n\n<!-- end -->\n\nafter\n" in found
+    assert found.startswith("before\n\n<!-- measured: abacus epochs -->\n\n**ACL + predicted gradients")
+    assert "old" not in found
+    with pytest.raises(SystemExit, match="abacus steps was not measured; there are abacus machine, abacus epochs"):
+        render_benchmarks.page(text.replace("epochs", "steps"))

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from gradcast.bench import fault_kinds
+from gradcast.bench import fault_kinds, measure
 from gradcast.bench.faults import Trial
 from tests.cli.process import called
 
@@ -21,6 +21,19 @@ def test_bench_refuses_parts_that_do_not_exist(tmp_path: Path) -> None:
     assert "there are steps, growth, streams, checkpoints, epochs, few-labels, head-start, methods" in " ".join(
         found.stderr.split()
     )
+
+
+def test_what_was_measured_on_other_machines_is_shown_without_timing_anything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measure, "bench", lambda *given: pytest.fail("something was timed"))
+    found = called("bench", "--show", cwd=tmp_path)
+    assert found.returncode == 0
+    assert found.stdout.startswith("NVIDIA H200, ")
+    assert "MNIST-R, GEM + predicted gradients" in found.stdout
+    assert "\ncpu, " in found.stdout
+    told = json.loads(called("bench", "--show", "--json", cwd=tmp_path).stdout)
+    assert {name: own["machine"]["device"] for name, own in told.items()} == {"h200": "NVIDIA H200", "cpu": "cpu"}
 
 
 def test_faults_that_leave_something_else_are_named_and_the_exit_code_is_2(

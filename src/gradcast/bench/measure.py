@@ -1,7 +1,8 @@
 """Everything that ``gradcast bench`` measures."""
 
+import platform
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -11,87 +12,15 @@ from gradcast.bench import epoch_times as epochs
 from gradcast.bench import few_labels
 from gradcast.bench import head_start_times as head_starts
 from gradcast.bench import method_times as methods
-from gradcast.bench.epoch_times import EpochTime
-from gradcast.bench.few_labels import Speed
-from gradcast.bench.head_start_times import HeadStartTime
-from gradcast.bench.method_times import MethodTime
-from gradcast.bench.ray_times import RayTimes, ray_times
-from gradcast.bench.saving import Cost, saving
-from gradcast.bench.step_times import NETWORKS, TASKS, AsReleased, Scene, Timing, difference, time_steps
-from gradcast.bench.streams import Streams, Throughput
+from gradcast.bench.bench_result import Bench, Comparison, Growth
+from gradcast.bench.ray_times import ray_times
+from gradcast.bench.saving import saving
+from gradcast.bench.step_times import NETWORKS, TASKS, AsReleased, Scene, difference, time_steps
+from gradcast.bench.streams import Streams
 from gradcast.devices import Arithmetic, Place, choose_place
 from gradcast.runs import environment
 
 AT = (2, 10, 20)  # tasks
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Both formulations at one task; the classical one as scripts run it, and with numpy's threads held back."""
-
-    network: str
-    dtype: Arithmetic
-    task: int
-    classical: Timing
-    pinned: Timing
-    ours: Timing
-
-    @property
-    def ratio(self) -> float:
-        """How many times faster ours is than the classical formulation."""
-        return self.classical.milliseconds / self.ours.milliseconds
-
-    @property
-    def pinned_ratio(self) -> float:
-        """The same where the classical one has its threads held back, as we hold ours."""
-        return self.pinned.milliseconds / self.ours.milliseconds
-
-
-@dataclass(frozen=True)
-class Growth:
-    """Our step where one size changes."""
-
-    network: str
-    dtype: Arithmetic
-    varied: str
-    size: int
-    ours: Timing
-
-
-@dataclass
-class Bench:
-    """All results; parts that were not asked for are empty."""
-
-    machine: dict[str, object]
-    comparisons: list[Comparison] = field(default_factory=list)
-    agreement: float | None = None  # largest relative difference of a weight between both formulations, in float64
-    growth: list[Growth] = field(default_factory=list)
-    streams: list[Throughput] = field(default_factory=list)
-    real_data: bool = False
-    peak_mb: dict[str, int] = field(default_factory=dict)  # GPU memory of our step at task 20
-    checkpoints: list[Cost] = field(default_factory=list)
-    epochs: list[EpochTime] = field(default_factory=list)  # of ACL
-    few_labels: list[Speed] = field(default_factory=list)
-    head_starts: list[HeadStartTime] = field(default_factory=list)
-    methods: list[MethodTime] = field(default_factory=list)
-    ray: RayTimes | None = None
-
-    def as_dict(self) -> dict[str, object]:
-        """The measurements by name, for JSON."""
-        ratios = [{"as released": entry.ratio, "pinned": entry.pinned_ratio} for entry in self.comparisons]
-        shares = [entry.share for entry in self.checkpoints]
-        images = [entry.images_a_second for entry in self.few_labels]
-        ahead = [
-            {"ratio": own.ratio, "images_a_second": own.images_a_second, "hours": own.hours()}
-            for own in self.head_starts
-        ]
-        return asdict(self) | {
-            "ratios": ratios,
-            "checkpoint_shares": shares,
-            "few_labels_images_a_second": images,
-            "head_start_rates": ahead,
-            "ray_ratios": None if self.ray is None else {"two": self.ray.two, "overhead": self.ray.overhead},
-        }
 
 
 @dataclass(frozen=True)
@@ -120,7 +49,7 @@ class Request:
 
 def bench(request: Request, parts: Collection[str]) -> Bench:
     """The parts named, in the order of PARTS."""
-    found = Bench(environment.describe(request.place().device))
+    found = Bench(environment.describe(request.place().device) | {"processor": _processor()}, request.steps)
     for name, measure in PARTS.items():
         if name in parts:
             measure(found, request)
@@ -202,6 +131,16 @@ PARTS: dict[str, Callable[[Bench, Request], None]] = {
     "methods": _methods,
     "ray": _ray,
 }
+
+
+def _processor() -> str:
+    """The CPU's name, as Linux knows it, and its widest instructions."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return f"{(names or [platform.machine()])[0]} with {torch.backends.cpu.get_cpu_capability()}"
 
 
 def _counted(count: int, what: str) -> str:

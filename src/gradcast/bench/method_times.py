@@ -15,7 +15,7 @@ from gradcast.training.loop import Loop, ShownImages
 
 TASKS, CLASSES, BATCH = 5, 5, 10
 MEMORY = {"cpu": 25, "cuda": 250}  # images a task
-TIMED = {"cpu": 10, "cuda": 40}  # steps, at most
+TIMED = 40  # steps, at most: several turns of both
 WIDTH = {"cpu": 4, "cuda": 20}  # of the slim ResNet-18
 SIZE = {"cpu": 16, "cuda": 32}  # pixels a side
 BASE = "er"
@@ -40,7 +40,7 @@ def names() -> list[str]:
 
 def method_time(place: Place, dtype: Arithmetic, learner: str, steps: int) -> MethodTime:
     """In turns with experience replay, both after the same earlier tasks."""
-    steps = min(steps, TIMED[place.device.type])
+    steps = min(steps, TIMED)
     own, base = time_steps(place, steps, *(last_task(place, name, steps) for name in (learner, BASE)))
     return MethodTime(learner, dtype, own.milliseconds, own.milliseconds / base.milliseconds)
 

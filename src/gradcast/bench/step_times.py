@@ -63,7 +63,7 @@ class Timing:
 
     milliseconds: float  # of all steps
     violating: float | None  # of steps in which a gradient was projected
-    violated: float  # share of such steps
+    violated: float | None  # share of such steps; None: not recorded
 
 
 class Scene:

@@ -26,6 +26,9 @@ def bench(
             help="some parts: steps, growth, streams, checkpoints, epochs, few-labels, head-start, methods, ray"
         ),
     ] = None,
+    show: Annotated[
+        bool, typer.Option("--show", help="instead: print what was measured on other machines; nothing is timed")
+    ] = False,
     soak: Annotated[
         float | None, typer.Option(min=0.01, help="instead: short runs for so many minutes; does anything pile up?")
     ] = None,
@@ -41,8 +44,11 @@ def bench(
     epochs are trained; on a CPU a few steps stand for all of them. Images a second are those of meta-gradient.
     """
     from gradcast.bench import measure  # a quarter of a second that no other command needs
-    from gradcast.bench import print_bench as show
+    from gradcast.bench.print_bench import print_bench
 
+    if show:
+        _show(json=json)
+        return
     choose_threads(threads, device)
     keep_freed_memory()
     counts = _counts(replicas)
@@ -60,7 +66,19 @@ def bench(
     if json:
         typer.echo(to_json(found.as_dict()), nl=False)
     else:
-        show.print_bench(Console(), found)
+        print_bench(Console(), found)
+
+
+def _show(*, json: bool) -> None:
+    """The results that come with the package, machine by machine."""
+    from gradcast.bench.bench_result import measured
+    from gradcast.bench.print_bench import print_bench
+
+    if json:
+        typer.echo(to_json({name: own.as_dict() for name, own in measured().items()}), nl=False)
+        return
+    for own in measured().values():
+        print_bench(Console(), own)
 
 
 def _soak(errors: Console, minutes: float, *, json: bool) -> None:
