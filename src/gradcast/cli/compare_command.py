@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from gradcast.cli.console import complain
+from gradcast.cli.console import complain, print_sentence
 from gradcast.cli.options import JsonOption
 from gradcast.errors import BAD_INPUT
 from gradcast.results import comparison
@@ -60,7 +60,7 @@ def print_comparisons(console: Console, comparisons: Comparisons) -> None:
 
 
 def _print(console: Console, title: str, lines: Sequence[tuple[str, str]]) -> None:
-    console.print(f"[bold]{escape(title)}")
+    print_sentence(console, title)
     table = Table.grid(padding=(0, 3))
     for what, value in lines:
         table.add_row(f"  [dim]{what}", value)

@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from pathlib import Path
+from textwrap import wrap
 from types import TracebackType
 from typing import Any
 
@@ -56,8 +57,8 @@ class ProgressDisplay:
             MofNCompleteColumn(table_column=Column(no_wrap=True)),
             TextColumn("[dim]{task.fields[note]}"),
             TimeElapsedColumn(table_column=Column(no_wrap=True)),
-            TextColumn("[dim]left"),
             TimeLeft(self._newest, table_column=Column(no_wrap=True)),
+            TextColumn("[dim]left"),
             console=console,
         )
 
@@ -276,10 +277,16 @@ def print_results(
     for sentence in size_of_h(results):
         console.print(f"[dim]{escape(sentence)}", highlight=False)
     for sentence in verdicts(results):
-        console.print(f"[bold]{escape(sentence)}")
+        print_sentence(console, sentence)
     if advised is not None:
         console.print(escape(advised), soft_wrap=True)
     console.print(f"Results: {escape(str(place))} (report.md, result.json, pictures)", soft_wrap=True)
+
+
+def print_sentence(console: Console, sentence: str) -> None:
+    """In bold; what does not fit on a line is indented on the next."""
+    lines = wrap(sentence, console.width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    console.print(f"[bold]{escape(chr(10).join(lines))}", soft_wrap=True)
 
 
 def show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:

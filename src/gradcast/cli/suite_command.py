@@ -29,7 +29,9 @@ from gradcast.sweeps.suite import SuiteResult, read_suite, run_suite
 
 
 def suite(
-    file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="a list of [[run]] and [[sweep]]")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE.toml", help="a TOML file with the tables run and sweep, one for each")
+    ],
     data: DataOption = None,
     out: OutOption = Path("runs"),
     device: DeviceOption = "auto",

@@ -254,7 +254,8 @@ def assign(raw: Raw, setting: str) -> Raw:
     if len(parts) == 1:
         return raw | {parts[0]: literal(text)}
     if len(parts) > 2 or parts[0] not in TABLES:
-        raise GradcastError(f"unknown key {key.strip()!r}{nearest(parts[0], TABLES)}")
+        ending = "" if parts[0] in TABLES else f".{'.'.join(parts[1:])}"
+        raise GradcastError(f"unknown key {key.strip()!r}{nearest(parts[0], TABLES, ending=ending)}")
     before = _tables({parts[0]: raw.get(parts[0], {})})
     value = literal(text)
     listed = parts == ["stream", "path"] and isinstance(value, list)
