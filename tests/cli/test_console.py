@@ -8,7 +8,14 @@ import pytest
 import torch
 from rich.console import Console
 
-from gradcast.cli.console import ProgressDisplay, RowProgress, print_results, print_warning, show_warning
+from gradcast.cli.console import (
+    ProgressDisplay,
+    RowProgress,
+    print_results,
+    print_sentence,
+    print_warning,
+    show_warning,
+)
 from gradcast.training.loop import Extent, Position
 from tests.trained_runs import few_labels, finished
 
@@ -29,6 +36,12 @@ def test_table_fits_eighty_columns_without_wrapping_a_number() -> None:
     assert any("no measurable effect" in line or "identical" in line or "points" in line for line in lines)
     assert lines[-1].startswith("Results: runs/x")
     assert "The gradient learner h has 1,824 parameters." in lines
+
+
+def test_what_does_not_fit_on_a_line_is_indented() -> None:
+    console = Console(file=io.StringIO(), width=20)
+    print_sentence(console, "GEM [a] against GEM: helps by 3.8 points")
+    assert console.file.getvalue() == "GEM [a] against GEM:\n  helps by 3.8\n  points\n"  # type: ignore[attr-defined]
 
 
 def test_a_quick_look_is_headed_so() -> None:

@@ -38,12 +38,12 @@ class StepsSpec(Table):
         late = [step for step in self.milestones if step >= self.steps]
         if late:
             raise ValueError(
-                f"the learning rate shall drop after step {late[0]} and there are {self.steps} steps; "
+                f"the learning rate drops after step {late[0]}, but there are {self.steps} steps; "
                 "lower schedule.milestones, or leave some out"
             )
         if self.test_every > self.steps:
             raise ValueError(
-                f"the first test shall be after step {self.test_every} and there are {self.steps} steps; "
+                f"the first test is after step {self.test_every}, but there are {self.steps} steps; "
                 "lower schedule.test_every"
             )
         return self

@@ -32,7 +32,7 @@ def heading(found: Found) -> str:
     first, *others = found.runs
     if not others:
         return first.spec.title or first.name
-    several = f"{len(found.runs)} runs in {found.folder.resolve().name}"
+    several = f"{len(found.runs)} runs in the folder {found.folder.resolve().name}"
     return f"{QUICK_LOOK}: {several}" if all(mark(run.spec) for run in found.runs) else several
 
 
