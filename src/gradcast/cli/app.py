@@ -44,7 +44,7 @@ DIVIDED = ("run", "ssl", "pretrain")  # commands that torchrun may start
 
 
 def _paragraphs(text: str) -> str:
-    """A docstring whose lines may be broken anew: the terminal's width is not the source's."""
+    """A docstring whose lines may be broken again: the terminal's width is not the source's."""
     return "\n\n".join(" ".join(part.split()) for part in cleandoc(text).split("\n\n"))
 
 

@@ -25,7 +25,7 @@ from gradcast.runs.jsontext import to_json
 
 def compare(
     a: Annotated[Path, typer.Argument(metavar="BASE", help="a run directory, or one row of it as in DIR/base")],
-    b: Annotated[Path, typer.Argument(metavar="VARIANT", help="what is compared with it, named likewise")],
+    b: Annotated[Path, typer.Argument(metavar="VARIANT", help="what is compared with it, given in the same way")],
     json: JsonOption = False,
 ) -> None:
     """Compare finished rows over the seeds they share: difference, intervals, tests, and a verdict in words.

@@ -130,7 +130,7 @@ def cache(
 ) -> None:
     """Show the cache of decoded images and of head starts and its size, check it, or empty it.
 
-    Damaged entries are named and deleted, exit code 1: what needs them makes them anew.
+    Damaged entries are named and deleted, exit code 1: they are made again when needed.
     """
     store, shown = Cache(default_cache()), list[Entry]()
     if action == "check":
@@ -159,7 +159,7 @@ def _check_cache(store: Cache) -> None:
     store.clear(damaged)
     typer.echo(f"{len(entries) - len(damaged)} of {len(entries)} entries are as they were written")
     if damaged:
-        typer.echo(f"deleted {len(damaged)}; what needs them makes them anew")
+        typer.echo(f"deleted {len(damaged)}; they are made again when needed")
         raise typer.Exit(1)
 
 

@@ -1,6 +1,5 @@
 """``gradcast reproduce``: the published tables and figures, run and set beside what was published."""
 
-import re
 from pathlib import Path
 from typing import Annotated
 
@@ -36,7 +35,7 @@ from gradcast.reproduce.experiment import Experiment, load, names
 from gradcast.reproduce.measured_tables import measured, measured_rows
 from gradcast.reproduce.missing_data import check_data
 from gradcast.reproduce.outcome import FAILED, Line
-from gradcast.reproduce.render import render
+from gradcast.reproduce.render import places, render
 from gradcast.reproduce.reproduce import RESULT, Request, outcome, request, table_lock, train, unsaved
 from gradcast.reproduce.show_table import DIGITS, TITLES, about, difference, gain, heading, label, save, unknown
 from gradcast.reproduce.table_notes import notes
@@ -46,7 +45,6 @@ from gradcast.results.report.words import number
 from gradcast.runs.jsontext import to_json
 
 FEW = 10  # names in a sentence
-ORIGIN = re.compile(r"(?P<machine>.*), (?P<day>\d{4}-\d\d-\d\d)(, commit \w+)?")
 MEASURED = "measured"  # folder of figures of what comes with gradcast
 LEGEND = (
     "measured: rows whose numbers come with gradcast; gradcast reproduce ID --show",
@@ -164,7 +162,7 @@ def _conclude(wanted: Request, found: list[Line], chosen: list[str], *, json: bo
 
 
 def _of_no_experiment(what: str, out: Path, settings: list[str], *, json: bool) -> None:
-    """The list of all of them, or a saved table worded anew."""
+    """The list of all of them, or the page of a saved table."""
     if what.endswith(".json"):
         typer.echo(render(Path(what)))
     else:
@@ -192,20 +190,12 @@ def _print_measured(console: Console, wanted: Request, chosen: list[str]) -> boo
     if known and missing:
         names = f": {', '.join(missing)}" if len(missing) <= FEW else ""
         console.print(f"Rows without numbers: {len(missing)} of {len(asked)}{escape(names)}", soft_wrap=True)
-    console.print(f"[dim]{escape(_places(before.origins))}", soft_wrap=True)
+    console.print(f"[dim]{escape(places(before.origins))}", soft_wrap=True)
     with table_lock(wanted):
         for picture in draw(before.wanted, before.lines, groups, wanted.folder / MEASURED):
             console.print(f"Drawn: {escape(str(picture))}", soft_wrap=True)
     console.print("\n[bold]Trained here:", highlight=False)
     return True
-
-
-def _places(origins: str) -> str:
-    """Machines, versions and days in one line; the saved table has the commits as well."""
-    found = [match for own in origins.split("; ") if (match := ORIGIN.fullmatch(own))]
-    days = sorted({match["day"] for match in found})
-    machines = "; ".join(dict.fromkeys(match["machine"] for match in found))
-    return f"Measured on {machines}, {' to '.join(dict.fromkeys([days[0], days[-1]]))}" if found else origins
 
 
 def _print(console: Console, wanted: Request, found: list[Line], groups: Clouds) -> None:

@@ -235,7 +235,7 @@ RULES = (
     ),
     Rule("`hat` protects old tasks by rewriting the gradient, so signals need `policy.project`", _hat_projects),
     Rule('`learner.private_input = "labelled"` pairs images, so both batches are equally large', _pairs_images),
-    Rule("Adam has one counter for all seeds, and `plateau` starts optimizers anew seed by seed", _adam),
+    Rule("Adam has one counter for all seeds, and `plateau` gives single seeds a new optimizer", _adam),
     Rule('`signal.tau = "per_sample"` pairs images, so both batches are equally large and full', _tau_per_sample),
     Rule("`true-labels` needs images whose labels are known", _truth),
     Rule("`signal.protected` needs memories that can constrain a second network", _protected),

@@ -92,7 +92,7 @@ class PlateauSpec(Table):
     factor: Annotated[float, Field(gt=1, allow_inf_nan=False)] = 3.0  # by which the learning rate is divided
     smallest: Rate = 1e-6  # learning rate below which a seed stops
     patience: Positive = 5  # epochs without a better validation loss
-    reset: Reset = "fixed"  # of a seed at chance in the fifth epoch: anew at a tenth of the rate, as released, never
+    reset: Reset = "fixed"  # of a seed at chance in the fifth epoch: restart at a tenth of the rate, as released, never
     above_chance: Weight = 0.02  # what a seed must have reached on its training images in the fifth epoch
 
     def rates(self, count: int, lr: float) -> PlateauRates:
