@@ -176,7 +176,7 @@ def test_a_new_name_keeps_what_the_new_choice_also_has() -> None:
     ("setting", "message"),
     [
         ("stream.taks=3", r"unknown key 'stream.taks'; did you mean 'stream.tasks'\?"),
-        ("strem.tasks=3", r"unknown key 'strem.tasks'; did you mean 'stream'\?"),
+        ("strem.tasks=3", r"unknown key 'strem.tasks'; did you mean 'stream.tasks'\?"),
         ("learner.margn=3", r"unknown key 'learner.margn' \(learner 'gem'\); did you mean 'learner.margin'\?"),
         ("seedz=[1]", r"unknown key 'seedz'; did you mean 'seeds'\?"),
         (
