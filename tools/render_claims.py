@@ -28,9 +28,9 @@ CLAIMS = Path(__file__).with_name("claims.toml")
 PAGE = Path(__file__).parents[1] / "docs" / "claims.md"
 HEAD = """# What the paper claims, and what we found
 
-One section for each claim. A row is compared with another one seed by seed. A verdict follows
-[one rule](verdicts.md) and is corrected for all comparisons of its table, and so are intervals; where seeds are too
-few for that, and of controls, they are 95 % intervals of a single comparison. *Not measured yet* is no finding.
+Every claim of the paper beside what we measured, one section for each. Rows are compared seed by seed. Verdicts follow
+[one rule](verdicts.md); they and their intervals are corrected for all comparisons of a table. Controls, and rows with
+too few seeds, have 95 % intervals of a single comparison. *Not measured yet* says nothing for or against a claim.
 
 `python tools/render_claims.py` writes this page from the [measured tables](results.md).
 """

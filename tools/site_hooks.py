@@ -15,6 +15,7 @@ from pymdownx.slugs import slugify
 
 ROOT = Path(__file__).parents[1]
 COPIES = "repository"  # folder of the site
+INTERVAL = re.compile(r"(?<=\d) ± (?=\d)")
 LINK = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?\)")
 
 
@@ -34,7 +35,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Links to those files lead to the copies."""
+    """Links to those files lead to the copies, and a number stays on one line with its interval."""
     here = posixpath.dirname(page.file.src_uri)
 
     def redirected(found: re.Match[str]) -> str:
@@ -43,7 +44,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
             return found[0]
         return f"{found[1]}{posixpath.relpath(f'{COPIES}/{target}', here or '.')}{found[3] or ''})"
 
-    return LINK.sub(redirected, markdown)
+    joined = [INTERVAL.sub("\u00a0±\u00a0", line) if line.startswith("|") else line for line in markdown.split("\n")]
+    return LINK.sub(redirected, "\n".join(joined))
 
 
 def outside(page: str, markdown: str) -> set[str]:

@@ -8,7 +8,14 @@ import pytest
 import torch
 from rich.console import Console
 
-from gradcast.cli.console import ProgressDisplay, RowProgress, print_results, print_warning, show_warning
+from gradcast.cli.console import (
+    ProgressDisplay,
+    RowProgress,
+    print_results,
+    print_sentence,
+    print_warning,
+    show_warning,
+)
 from gradcast.training.loop import Extent, Position
 from tests.trained_runs import few_labels, finished
 
@@ -29,6 +36,12 @@ def test_table_fits_eighty_columns_without_wrapping_a_number() -> None:
     assert any("no measurable effect" in line or "identical" in line or "points" in line for line in lines)
     assert lines[-1].startswith("Results: runs/x")
     assert "The gradient learner h has 1,824 parameters." in lines
+
+
+def test_what_does_not_fit_on_a_line_is_indented() -> None:
+    console = Console(file=io.StringIO(), width=20)
+    print_sentence(console, "GEM [a] against GEM: helps by 3.8 points")
+    assert console.file.getvalue() == "GEM [a] against GEM:\n  helps by 3.8\n  points\n"  # type: ignore[attr-defined]
 
 
 def test_a_quick_look_is_headed_so() -> None:
@@ -57,7 +70,7 @@ def test_only_the_label_of_a_bar_gives_way_in_a_narrow_terminal() -> None:
         row.begin(0, Position(0, 123455, 123455))
         row.stepped(123455, 0, {"test_accuracy": torch.tensor([0.605])})
     shown = text.getvalue()
-    assert "123456/400000 error 39.5 % 0:00:00 left -:--:--" in shown
+    assert "123456/400000 error 39.5 % 0:00:00 -:--:-- left" in shown
     assert "…" not in shown
     words = re.sub(r"\x1b\[[^a-zA-Z]*[a-zA-Z]|[━╸╺]", "", shown).split()
     assert {"CIFAR-100,", "10,000", "labels:", "MG", "+", "predicted"} <= set(words)
@@ -122,7 +135,7 @@ def test_a_bar_counts_all_rows_and_tells_the_time_left_of_all() -> None:
         assert of_all_rows(display) == (1.5, 3)
         display.progress.refresh()
         lines = [line for line in text.getvalue().splitlines() if "all rows" in line and "1/3" in line]
-        assert re.search(r"left \d+:\d\d:\d\d", lines[-1])
+        assert re.search(r"\d+:\d\d:\d\d left", lines[-1])
         display.skipped("EWC")
         assert of_all_rows(display) == (1.5, 2)
 
@@ -172,7 +185,7 @@ def test_a_row_that_goes_on_starts_where_it_was() -> None:
         row.stepped(7, 1, {})
     assert "GEM: goes on after step 7" in text.getvalue()
     assert "8/10" in text.getvalue()
-    assert "left -:--:--" in text.getvalue().splitlines()[-2]  # one step, and those of another process, tell no speed
+    assert "-:--:-- left" in text.getvalue().splitlines()[-2]  # one step, and those of another process, tell no speed
 
 
 def test_a_task_that_ends_early_moves_the_bar_to_its_end_and_epochs_are_told() -> None:

@@ -149,7 +149,7 @@ def test_the_whole_cache_is_checked_and_damage_is_named_and_deleted(tmp_path: Pa
     weights.write_bytes(weights.read_bytes()[:-1] + b"x")
     said = data("cache", "check", code=1)
     assert f"{weights.parent}: {WEIGHTS} has other content than was written" in said
-    assert "deleted 1; what needs them makes them anew" in said
+    assert "deleted 1; they are made again when needed" in said
     assert not weights.exists()
     assert len(store.cache.entries()) == count - 1
 

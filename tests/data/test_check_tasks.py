@@ -52,4 +52,4 @@ def test_every_problem_names_its_task(tmp_path: Path) -> None:
 
 def test_one_task_is_a_problem(tmp_path: Path) -> None:
     fill(tmp_path / "photos" / "1" / "cat", 3)
-    assert found(tmp_path / "photos").problems == ["1 tasks, and a stream of tasks needs two or more"]
+    assert found(tmp_path / "photos").problems == ["1 task, and a stream of tasks needs two or more"]

@@ -7,7 +7,7 @@ import pytest
 
 from gradcast.errors import GradcastError
 from gradcast.reproduce.measured_tables import folder
-from gradcast.reproduce.render import read_saved, render
+from gradcast.reproduce.render import places, read_saved, render
 
 PAGES, RESULTS = Path(__file__).parents[2] / "docs" / "results", folder()
 TABLES = sorted(page.stem for page in PAGES.glob("*.md"))
@@ -17,6 +17,14 @@ TABLES = sorted(page.stem for page in PAGES.glob("*.md"))
 def test_the_documentation_has_the_verdicts_of_the_rule(name: str) -> None:
     page = (PAGES / f"{name}.md").read_text(encoding="utf-8")
     assert read_saved(RESULTS / f"{name}.json").markdown() == page  # else: python tools/render_results.py
+
+
+def test_machines_and_days_in_one_line() -> None:
+    gpu, cpu = "NVIDIA H200, torch 2.11.0", "cpu, torch 2.13.0+cpu"
+    assert places(f"{gpu}, 2026-11-18, commit 5bf3") == f"Measured on {gpu}, 2026-11-18"
+    several = f"{gpu}, 2026-11-18, commit 5bf3; {cpu}, 2026-11-15; {gpu}, 2026-11-16"
+    assert places(several) == f"Measured on {gpu}; {cpu}, 2026-11-15 to 2026-11-18"
+    assert places("elsewhere") == "elsewhere"
 
 
 def test_a_page_is_written_beside_its_file_and_changes_nothing_else(tmp_path: Path) -> None:

@@ -18,6 +18,14 @@ def test_rows_that_differ_from_the_others_are_named(values: list[tuple[str, str]
     assert by_row(values) == told
 
 
+def test_many_rows_are_counted() -> None:
+    values = [
+        *((f"a {number}", "1 image") for number in range(9)),
+        *((f"b {number}", "2 images") for number in range(6)),
+    ]
+    assert by_row(values) == "1 image; 2 images in 6 other rows"
+
+
 def test_h_in_words() -> None:
     assert of_h([("GEM", None)]) == ""
     assert of_h([("GEM", None), ("predicted", 1824)]) == "The gradient learner h has 1,824 parameters"

@@ -20,7 +20,7 @@ from gradcast.specs.spec import Setting
         ),
         (
             {"schedule": {"name": "steps", "steps": 5}},
-            "the learning rate shall drop after step 300000 and there are 5 steps; lower schedule.milestones, or leave "
+            "the learning rate drops after step 300000, but there are 5 steps; lower schedule.milestones, or leave "
             "some out",
         ),
     ],

@@ -176,7 +176,7 @@ def test_a_new_name_keeps_what_the_new_choice_also_has() -> None:
     ("setting", "message"),
     [
         ("stream.taks=3", r"unknown key 'stream.taks'; did you mean 'stream.tasks'\?"),
-        ("strem.tasks=3", r"unknown key 'strem.tasks'; did you mean 'stream'\?"),
+        ("strem.tasks=3", r"unknown key 'strem.tasks'; did you mean 'stream.tasks'\?"),
         ("learner.margn=3", r"unknown key 'learner.margn' \(learner 'gem'\); did you mean 'learner.margin'\?"),
         ("seedz=[1]", r"unknown key 'seedz'; did you mean 'seeds'\?"),
         (
@@ -184,7 +184,7 @@ def test_a_new_name_keeps_what_the_new_choice_also_has() -> None:
             r"unknown key 'signal.alfa' \(signal 'noise'\); did you mean 'signal.alpha'\?",
         ),
         ("row.radnom.signal.alpha=1", r"there is no row 'radnom'; did you mean 'random'\?"),
-        ("row.random.signl.alpha=1", r"unknown key 'signl.alpha'; did you mean 'signal'\?"),
+        ("row.random.signl.alpha=1", r"unknown key 'signl.alpha'; did you mean 'signal.alpha'\?"),
         ("stream.source=mnits", r"stream.source = 'mnits' is unknown; did you mean 'mnist'\?"),
         ("learner.name=gme", r"learner.name = 'gme' is unknown; did you mean 'gem'\?"),
         ("stream.tasks=-1", "stream.tasks = -1 is not valid: input should be greater than or equal to 1"),

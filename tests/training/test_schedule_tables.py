@@ -74,11 +74,11 @@ def test_without_a_rise_everything_is_whole_at_once() -> None:
 @pytest.mark.parametrize(
     ("keys", "sentence"),
     [
-        ({"steps": 320_000}, r"drop after step 350000 and there are 320000 steps; lower schedule.milestones"),
+        ({"steps": 320_000}, r"drops after step 350000, but there are 320000 steps; lower schedule.milestones"),
         ({"steps": 600, "milestones": []}, None),
         (
             {"steps": 300, "milestones": []},
-            r"first test shall be after step 400 and there are 300 steps; lower",
+            r"first test is after step 400, but there are 300 steps; lower",
         ),
     ],
 )
@@ -125,10 +125,10 @@ def test_a_table_without_a_name_is_the_plateau() -> None:
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        (["schedule.milestones=[700]"], "the learning rate shall drop after step 700 and there are 600 steps"),
+        (["schedule.milestones=[700]"], "the learning rate drops after step 700, but there are 600 steps"),
         (
             ["schedule.test_every=601"],
-            "the first test shall be after step 601 and there are 600 steps; lower",
+            "the first test is after step 601, but there are 600 steps; lower",
         ),
         (["schedule.step=3"], "unknown key 'schedule.step' (schedule 'steps'); did you mean 'schedule.steps'?"),
     ],

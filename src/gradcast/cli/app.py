@@ -32,7 +32,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
-    help="Semi-supervised continual learning with predicted gradients, told apart from noise by paired seeds.",
+    help="Semi-supervised continual learning: does a pool of unlabelled images help? Answered over paired seeds.",
 )
 COMMANDS = {
     "Train": (run, sweep, suite, ssl, pretrain, reproduce),
@@ -44,7 +44,7 @@ DIVIDED = ("run", "ssl", "pretrain")  # commands that torchrun may start
 
 
 def _paragraphs(text: str) -> str:
-    """A docstring whose lines may be broken anew: the terminal's width is not the source's."""
+    """A docstring whose lines may be broken again: the terminal's width is not the source's."""
     return "\n\n".join(" ".join(part.split()) for part in cleandoc(text).split("\n\n"))
 
 
@@ -68,7 +68,7 @@ def _version(asked: bool) -> bool:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version")
+        bool, typer.Option("--version", metavar="", callback=_version, is_eager=True, help="print the version")
     ] = False,
 ) -> None:
     """Options of all commands."""

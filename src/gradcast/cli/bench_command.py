@@ -33,7 +33,10 @@ def bench(
         float | None, typer.Option(min=0.01, help="instead: short runs for so many minutes; does anything pile up?")
     ] = None,
     faults: Annotated[
-        bool, typer.Option("--faults", help="instead: kill small runs at every file operation; does any end otherwise?")
+        bool,
+        typer.Option(
+            "--faults", metavar="", help="instead: kill small runs at every file operation; does any end otherwise?"
+        ),
     ] = False,
     threads: ThreadsOption = None,
     json: JsonOption = False,

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from gradcast.cli.console import complain
+from gradcast.cli.console import complain, print_sentence
 from gradcast.cli.options import JsonOption
 from gradcast.errors import BAD_INPUT
 from gradcast.results import comparison
@@ -25,7 +25,7 @@ from gradcast.runs.jsontext import to_json
 
 def compare(
     a: Annotated[Path, typer.Argument(metavar="BASE", help="a run directory, or one row of it as in DIR/base")],
-    b: Annotated[Path, typer.Argument(metavar="VARIANT", help="what is compared with it, named likewise")],
+    b: Annotated[Path, typer.Argument(metavar="VARIANT", help="what is compared with it, given in the same way")],
     json: JsonOption = False,
 ) -> None:
     """Compare finished rows over the seeds they share: difference, intervals, tests, and a verdict in words.
@@ -60,7 +60,7 @@ def print_comparisons(console: Console, comparisons: Comparisons) -> None:
 
 
 def _print(console: Console, title: str, lines: Sequence[tuple[str, str]]) -> None:
-    console.print(f"[bold]{escape(title)}")
+    print_sentence(console, title)
     table = Table.grid(padding=(0, 3))
     for what, value in lines:
         table.add_row(f"  [dim]{what}", value)

@@ -5,21 +5,14 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from pathlib import Path
+from textwrap import wrap
 from types import TracebackType
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    Task,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-)
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, Task, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
 from torch import Tensor
 
@@ -56,8 +49,8 @@ class ProgressDisplay:
             MofNCompleteColumn(table_column=Column(no_wrap=True)),
             TextColumn("[dim]{task.fields[note]}"),
             TimeElapsedColumn(table_column=Column(no_wrap=True)),
-            TextColumn("[dim]left"),
             TimeLeft(self._newest, table_column=Column(no_wrap=True)),
+            TextColumn("[dim]left"),
             console=console,
         )
 
@@ -276,10 +269,16 @@ def print_results(
     for sentence in size_of_h(results):
         console.print(f"[dim]{escape(sentence)}", highlight=False)
     for sentence in verdicts(results):
-        console.print(f"[bold]{escape(sentence)}")
+        print_sentence(console, sentence)
     if advised is not None:
         console.print(escape(advised), soft_wrap=True)
     console.print(f"Results: {escape(str(place))} (report.md, result.json, pictures)", soft_wrap=True)
+
+
+def print_sentence(console: Console, sentence: str) -> None:
+    """In bold; what does not fit on a line is indented on the next."""
+    lines = wrap(sentence, console.width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    console.print(f"[bold]{escape(chr(10).join(lines))}", soft_wrap=True)
 
 
 def show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:

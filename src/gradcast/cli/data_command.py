@@ -37,7 +37,7 @@ CacheKind = Literal["images", "head-starts"]
 
 @app.command("list")
 def list_datasets(data: DataOption = None) -> None:
-    """What is known, and what is found where."""
+    """List every dataset that gradcast knows, and where it was found."""
     folder = data_folder(data)
     table = Table(box=SIMPLE_HEAD)
     for heading in ("name", "what", "found", "licence"):
@@ -52,8 +52,9 @@ def list_datasets(data: DataOption = None) -> None:
     console = Console()
     console.print(f"Data folder: {folder.resolve()}", soft_wrap=True)
     console.print(table)
-    own = "Your own: the sources 'folder', 'npz' and 'tasks' and the pool 'folder', each with its path."
-    console.print(own, soft_wrap=True)
+    console.print("gradcast data fetch NAME downloads a dataset, where its publisher allows it.")
+    console.print("Your own images: stream.source = folder, npz or tasks, with stream.path;")
+    console.print("without labels: pool.name = folder, with pool.path.")
 
 
 @app.command()
@@ -124,12 +125,12 @@ def cache(
     action: Annotated[
         Literal["check"] | None, typer.Argument(help="check: compare every byte with what was written")
     ] = None,
-    clear: Annotated[bool, typer.Option("--clear", help="delete what is shown")] = False,
+    clear: Annotated[bool, typer.Option("--clear", metavar="", help="delete what is shown")] = False,
     only: Annotated[CacheKind | None, typer.Option(help="decoded images, or head starts alone")] = None,
 ) -> None:
     """Show the cache of decoded images and of head starts and its size, check it, or empty it.
 
-    Damaged entries are named and deleted, exit code 1: what needs them makes them anew.
+    Damaged entries are named and deleted, exit code 1: they are made again when needed.
     """
     store, shown = Cache(default_cache()), list[Entry]()
     if action == "check":
@@ -158,7 +159,7 @@ def _check_cache(store: Cache) -> None:
     store.clear(damaged)
     typer.echo(f"{len(entries) - len(damaged)} of {len(entries)} entries are as they were written")
     if damaged:
-        typer.echo(f"deleted {len(damaged)}; what needs them makes them anew")
+        typer.echo(f"deleted {len(damaged)}; they are made again when needed")
         raise typer.Exit(1)
 
 

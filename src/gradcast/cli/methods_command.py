@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.padding import Padding
+from rich.text import Text
 
 from gradcast.cli.options import JsonOption
 from gradcast.data.registry import SOURCES
@@ -28,12 +28,12 @@ REGISTRIES = {"learner": LEARNERS, "signal": SIGNALS, "model": NETWORKS}
 
 
 def methods(
-    name: Annotated[str, typer.Argument(metavar="[NAME]", help="only this one, with what each setting means")] = "",
+    name: Annotated[str, typer.Argument(metavar="NAME", help="only this one, with what each setting means")] = "",
     json: JsonOption = False,
 ) -> None:
     """List every learner, signal, network, schedule, pool and source, with settings, defaults and cost.
 
-    Methods of installed packages are among them. What cannot be combined stands at the end.
+    Methods of installed packages are listed too. At the end: what cannot be combined.
     """
     found = everything()
     if name:
@@ -51,7 +51,7 @@ def methods(
     if not name:
         console.print("[bold]What cannot be combined[/]")
         for rule in RULES:
-            console.print(Padding(f"- {escape(rule.about.replace('`', ''))}", (0, 0, 0, 2)))
+            _print_line(console, 2, f"- {escape(rule.about.replace('`', ''))}")
 
 
 def everything() -> dict[str, dict[str, dict[str, Any]]]:
@@ -78,20 +78,26 @@ def _print(console: Console, kind: str, known: Mapping[str, dict[str, Any]], *, 
     console.print(f"[bold]{kind}[/]")
     for name, facts in known.items():
         origin = f" [dim](from {escape(facts['from'])})[/]" if "from" in facts else ""
-        console.print(
-            Padding(f"[bold cyan]{name}[/]  {escape(facts['about'].replace('``', ''))}{origin}", (0, 0, 0, 2))
-        )
+        _print_line(console, 2, f"[bold cyan]{name}[/]  {escape(facts['about'].replace('``', ''))}{origin}")
         if facts.get("cost"):
-            console.print(Padding(f"[dim]cost: {escape(facts['cost'])}[/]", (0, 0, 0, 6)))
+            _print_line(console, 6, f"[dim]cost: {escape(facts['cost'])}[/]")
         settings = facts.get("settings", [])
         if whole:
             for line in settings:
                 default = line["default"] or "must be given"
-                text = f"{escape(line['name'])} = {escape(default)}  [dim]{escape(line['meaning'])}[/]"
-                console.print(Padding(text, (0, 0, 0, 6)))
+                meaning = line["meaning"].replace("``", "")
+                _print_line(console, 6, f"{escape(line['name'])} = {escape(default)}  [dim]{escape(meaning)}[/]")
         elif settings:
             short = ", ".join(
                 f"{line['name']}={line['default']}" if line["default"] else line["name"] for line in settings
             )
-            console.print(Padding(f"[dim]{escape(short)}[/]", (0, 0, 0, 6)))
+            _print_line(console, 6, f"[dim]{escape(short)}[/]")
     console.print()
+
+
+def _print_line(console: Console, left: int, markup: str) -> None:
+    """A line that is indented, and further lines of it a little more."""
+    first, *others = Text.from_markup(markup).wrap(console, console.width - left - 2)
+    for margin, line in ((left, first), *((left + 2, line) for line in others)):
+        line.rstrip()
+        console.print(Text(" " * margin) + line, soft_wrap=True, highlight=False)

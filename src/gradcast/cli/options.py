@@ -24,7 +24,7 @@ ThreadsOption = Annotated[
     ),
 ]
 OutOption = Annotated[Path, typer.Option(help="folder for run directories", rich_help_panel=FILES)]
-JsonOption = Annotated[bool, typer.Option("--json", help="print the result as JSON on standard output")]
+JsonOption = Annotated[bool, typer.Option("--json", metavar="", help="print the result as JSON on standard output")]
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="change one setting, e.g. stream.tasks=5; repeatable"),
@@ -64,12 +64,17 @@ StepsOption = Annotated[
     typer.Option("--checkpoint-steps", min=1, help="steps between checkpoints", rich_help_panel=CHECKPOINTS),
 ]
 ResumeOption = Annotated[
-    bool, typer.Option("--resume", help="go on with an unfinished run, or fail", rich_help_panel=CHECKPOINTS)
+    bool,
+    typer.Option("--resume", metavar="", help="go on with an unfinished run, or fail", rich_help_panel=CHECKPOINTS),
 ]
-FreshOption = Annotated[bool, typer.Option("--fresh", help="start unfinished rows over", rich_help_panel=CHECKPOINTS)]
+FreshOption = Annotated[
+    bool, typer.Option("--fresh", metavar="", help="start unfinished rows over", rich_help_panel=CHECKPOINTS)
+]
 DeterministicOption = Annotated[
     bool,
-    typer.Option("--deterministic", help="the same bits every time, at one thread's speed", rich_help_panel=MACHINE),
+    typer.Option(
+        "--deterministic", metavar="", help="the same bits every time, at one thread's speed", rich_help_panel=MACHINE
+    ),
 ]
 
 

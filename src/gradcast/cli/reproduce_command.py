@@ -35,7 +35,7 @@ from gradcast.reproduce.experiment import Experiment, load, names
 from gradcast.reproduce.measured_tables import measured, measured_rows
 from gradcast.reproduce.missing_data import check_data
 from gradcast.reproduce.outcome import FAILED, Line
-from gradcast.reproduce.render import render
+from gradcast.reproduce.render import places, render
 from gradcast.reproduce.reproduce import RESULT, Request, outcome, request, table_lock, train, unsaved
 from gradcast.reproduce.show_table import DIGITS, TITLES, about, difference, gain, heading, label, save, unknown
 from gradcast.reproduce.table_notes import notes
@@ -44,7 +44,14 @@ from gradcast.reproduce.views import lay_out
 from gradcast.results.report.words import number
 from gradcast.runs.jsontext import to_json
 
+FEW = 10  # names in a sentence
 MEASURED = "measured"  # folder of figures of what comes with gradcast
+LEGEND = (
+    "measured: rows whose numbers come with gradcast; gradcast reproduce ID --show",
+    "trained: rows trained here, with all their seeds; begun: with some of them",
+    "gradcast reproduce ID trains what is missing; add --quick for a look in minutes.",
+    "Figures 1 to 5 of the paper are drawings, so they are not in the list.",
+)
 NOISE = {"pairs": "pairs", "seeds": "seeds", "beyond": "neither"}  # in which the published gain is
 
 
@@ -53,19 +60,24 @@ def reproduce(
         str,
         typer.Argument(
             metavar="list|ID|FILE.json",
-            help="[bold]list[/], a table or figure by its ID, e.g. E1 or F7, or a saved table, to word it anew",
+            help="[bold]list[/], the ID of a table or figure, e.g. E1 or F7, or the file of a saved table",
         ),
     ] = "list",
     rows: Annotated[
         str | None, typer.Option(help="only these rows and those they are compared with: names, separated by commas")
     ] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="seeds 0 to N-1 (default: the experiment's own)")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="short, small, two seeds: a look, not a result")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", metavar="", help="short, small, two seeds: a look, not a result")
+    ] = False,
     show: Annotated[
-        bool, typer.Option("--show", help="train nothing, print what comes with gradcast and what was trained here")
+        bool,
+        typer.Option(
+            "--show", metavar="", help="train nothing, print what comes with gradcast and what was trained here"
+        ),
     ] = False,
     steps: Annotated[
-        int | None, typer.Option(min=1, help="the same course in so many steps: for E6, whose published one has 400000")
+        int | None, typer.Option(min=1, help="train in so many steps; for E6, whose published runs have 400000")
     ] = None,
     settings: SetOption = None,
     known: Annotated[
@@ -84,10 +96,10 @@ def reproduce(
 ) -> None:
     """Run a published table or figure and print published, ours and the difference.
 
-    Finished seeds are never trained again, whichever table they were trained for; --set dtype=bf16 is for GPUs.
+    A seed that was trained for one table is not trained again for another. On a GPU, --set dtype=bf16 is faster.
 
-    Several machines can make one table: hand what one has saved to the next with --known. The file of a saved table is
-    turned into a page beside it, with today's verdicts; nothing is trained.
+    Several machines can share one table: give the result.json of one to the next with --known. FILE.json, a saved
+    table, is not trained: a page with its verdicts is written beside it.
     """
     if what.lower() == "list" or what.endswith(".json"):
         if rows is not None or seeds or quick or show or steps or known:
@@ -111,10 +123,12 @@ def reproduce(
         with ProgressDisplay(Console(stderr=True)) as display:
             cluster = None if on is None else Cluster(on, threads, at_once)
             failed = train(wanted, data=folder, device=device, display=display, cluster=cluster)
-    known_before = show and not json and _print_measured(Console(), wanted, chosen)
+    printed = show and not json and _print_measured(Console(), wanted, chosen)
     found = outcome(wanted, failed)
-    if known_before and not any(line.ours for line in found):
-        Console().print(f"Nothing of it was trained here; gradcast reproduce {what} does that.", soft_wrap=True)
+    if printed and not any(line.ours for line in found):
+        Console().print(
+            f"nothing yet; gradcast reproduce {wanted.experiment.header.id} trains the rows", soft_wrap=True
+        )
         return
     _conclude(wanted, found, chosen, json=json, show=show)
 
@@ -150,7 +164,7 @@ def _conclude(wanted: Request, found: list[Line], chosen: list[str], *, json: bo
 
 
 def _of_no_experiment(what: str, out: Path, settings: list[str], *, json: bool) -> None:
-    """The list of all of them, or a saved table worded anew."""
+    """The list of all of them, or the page of a saved table."""
     if what.endswith(".json"):
         typer.echo(render(Path(what)))
     else:
@@ -166,14 +180,19 @@ def _names(rows: str | None) -> list[str]:
 
 
 def _print_measured(console: Console, wanted: Request, chosen: list[str]) -> bool:
-    """The table that comes with the package, its figure, and where it was measured; False where there is none."""
+    """The table that comes with the package, its figure, and where it was measured; whether there is one."""
     before = measured(wanted.experiment.header.id)
     if before is None:
         return False
+    asked = [line for line in before.lines if not chosen or line.item.name in chosen]
+    known, missing = [line for line in asked if line.ours], [line.item.label for line in asked if not line.ours]
     groups = clouds(before.wanted, before.lines)
     console.print("[bold]Comes with gradcast:", highlight=False)
-    _print(console, before.wanted, [line for line in before.lines if not chosen or line.item.name in chosen], groups)
-    console.print(f"[dim]{escape(before.origins)}", soft_wrap=True)
+    _print(console, before.wanted, known or asked, groups)
+    if known and missing:
+        names = f": {', '.join(missing)}" if len(missing) <= FEW else ""
+        console.print(f"Rows without numbers: {len(missing)} of {len(asked)}{escape(names)}", soft_wrap=True)
+    console.print(f"[dim]{escape(places(before.origins))}", soft_wrap=True)
     with table_lock(wanted):
         for picture in draw(before.wanted, before.lines, groups, wanted.folder / MEASURED):
             console.print(f"Drawn: {escape(str(picture))}", soft_wrap=True)
@@ -197,7 +216,7 @@ def _print(console: Console, wanted: Request, found: list[Line], groups: Clouds)
 
 def _table(wanted: Request, found: list[Line]) -> Table:
     """Published and ours side by side; the gain only where rows are compared."""
-    table, published = Table(box=SIMPLE_HEAD), wanted.experiment.published
+    table, published = Table(box=SIMPLE_HEAD, padding=(0, 0, 0, 1)), wanted.experiment.published
     table.add_column("", overflow="fold")
     measure = next((name for line in found for name in line.item.published or {}), "acc")  # the published one
     published_too = {name for line in found for name in line.item.published or {}}
@@ -208,7 +227,7 @@ def _table(wanted: Request, found: list[Line]) -> Table:
     titles += ["\npubl.", "gain\nours"] * compared
     titles = titles if published else [title.removesuffix("\nours") for title in titles[1::2]]
     judged = any(line.noise for line in found)
-    for title in [*titles, *(["publ. gain is\nin noise of"] * judged)]:
+    for title in [*titles, *(["publ. gain\nin noise of"] * judged)]:
         table.add_column(title, justify="right", no_wrap=True)
     for line in found:
         cells = [cell for name in measures for cell in _both(line, name)]
@@ -252,16 +271,15 @@ def _print_list(out: Path, settings: list[str], *, json: bool) -> None:
         typer.echo(to_json(states), nl=False)
         return
     table = Table(box=SIMPLE_HEAD)
-    for title in ("ID", "", "rows", "measured", "run", "begun", "not yet"):
+    for title in ("ID", "", "rows", "measured", "trained", "begun"):
         table.add_column(title, justify="left" if title in ("ID", "") else "right")
     for name, state in states.items():
-        counts = [str(state[key]) for key in ("rows", "measured", "run", "begun", "not_yet")]
+        counts = [str(state[key]) for key in ("rows", "measured", "run", "begun")]
         table.add_row(f"[bold]{name}", escape(str(state["title"])), *counts)
     console = Console()
     console.print(table)
-    console.print("Figures 1 to 5 are drawings. Measured: rows whose numbers come with gradcast; gradcast reproduce ID")
-    console.print("--show prints them. Run: rows trained here with all their seeds; begun: with some.")
-    console.print("gradcast reproduce ID runs what is missing; --quick for a look in minutes.", soft_wrap=True)
+    for sentence in LEGEND:
+        console.print(sentence, soft_wrap=True, highlight=False)
 
 
 def standing(experiment: Experiment, out: Path, settings: list[str]) -> dict[str, object]:

@@ -48,8 +48,10 @@ def list_runs(out: FolderOption = Path("runs"), json: JsonOption = False) -> Non
 @app.command()
 def prune(
     out: FolderOption = Path("runs"),
-    everything: Annotated[bool, typer.Option("--all", help="also cells that runs use; those runs stay whole")] = False,
-    dry: Annotated[bool, typer.Option("--dry-run", help="say what would go, and delete nothing")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", metavar="", help="also cells that runs use; those runs stay whole")
+    ] = False,
+    dry: Annotated[bool, typer.Option("--dry-run", metavar="", help="say what would go, and delete nothing")] = False,
 ) -> None:
     """Delete cells of the store that no run directory uses any more.
 

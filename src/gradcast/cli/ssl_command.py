@@ -29,7 +29,10 @@ def ssl(
     settings: SetOption = None,
     seeds: SeedsOption = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="the same course in a hundredth of the steps or 100, two seeds: a look")
+        bool,
+        typer.Option(
+            "--quick", metavar="", help="the same course in a hundredth of the steps or 100, two seeds: a look"
+        ),
     ] = False,
     steps: Annotated[
         int | None, typer.Option(min=1, help="the same course in so many steps: warm-up, ramp, drops and tests move")

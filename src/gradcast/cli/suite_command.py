@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from gradcast.cli.console import complain
+from gradcast.cli.console import complain, print_sentence
 from gradcast.cli.options import (
     AtOnceOption,
     DataOption,
@@ -29,7 +29,9 @@ from gradcast.sweeps.suite import SuiteResult, read_suite, run_suite
 
 
 def suite(
-    file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="a list of [[run]] and [[sweep]]")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE.toml", help="a TOML file with the tables run and sweep, one for each")
+    ],
     data: DataOption = None,
     out: OutOption = Path("runs"),
     device: DeviceOption = "auto",
@@ -100,7 +102,7 @@ def print_suite(console: Console, made: SuiteResult) -> None:
     console.print(table)
     for part, result in made.results.items():
         for sentence in verdicts(result.rows):
-            console.print(f"{escape(part)}: [bold]{escape(sentence)}", highlight=False)
+            print_sentence(console, f"{part}: {sentence}")
     for sentence in made.cautions:
         console.print(f"[yellow]note:[/] {escape(sentence)}", highlight=False)
     console.print(f"Report: {escape(str(made.report))}", soft_wrap=True)

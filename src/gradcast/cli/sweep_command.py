@@ -66,7 +66,10 @@ def sweep(
         float, typer.Option(help="share of the training images that trials are tested on", rich_help_panel=SEARCH)
     ] = 0.1,
     prune: Annotated[
-        bool, typer.Option("--prune", help="stop trials below the median of finished ones", rich_help_panel=SEARCH)
+        bool,
+        typer.Option(
+            "--prune", metavar="", help="stop trials below the median of finished ones", rich_help_panel=SEARCH
+        ),
     ] = False,
     prune_after: Annotated[
         int, typer.Option(min=1, help="tasks that no trial is stopped before", rich_help_panel=SEARCH)

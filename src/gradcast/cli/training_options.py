@@ -70,7 +70,9 @@ class Training:
     on: OnOption = None
     at_once: AtOnceOption = None
     json: JsonOption = False
-    show: Annotated[bool, typer.Option("--show", help="print the complete specification and train nothing")] = False
+    show: Annotated[
+        bool, typer.Option("--show", metavar="", help="print the complete specification and train nothing")
+    ] = False
 
     @property
     def safety(self) -> Safety:

@@ -14,7 +14,7 @@ def watch(
     out: PageOption = None,
     every: Annotated[int, typer.Option(min=1, metavar="SECONDS", help="how often to look")] = 10,
 ) -> None:
-    """Keep the report of runs up to date while they train; open the page once, it shows itself anew.
+    """Keep the report of runs up to date while they train; open the page once, it reloads itself.
 
     Ends when every row is finished, or with Ctrl-C.
     """

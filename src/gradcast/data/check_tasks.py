@@ -18,7 +18,9 @@ def check_tasks(root: Path, shelf: Shelf) -> Findings:
     places, counted = find_tasks([root], listed=False), list[TaskCounts]()
     found = Findings(facts=[f"found at {root}"])
     if len(places) < 2:
-        found.problems.append(f"{len(places)} tasks, and a stream of tasks needs two or more")
+        found.problems.append(
+            f"{len(places)} task{'' if len(places) == 1 else 's'}, and a stream of tasks needs two or more"
+        )
     for place in places:
         try:
             counted.append(_counts(place))

@@ -23,7 +23,11 @@ POOL_KEYS = ("x",)
 
 def read_npz(path: Path) -> Source:
     """An .npz file with x_train, y_train, x_test, y_test; see ``own_data`` for what they may hold."""
-    return own_data(*_arrays(path, NPZ_KEYS, "stream.path"), name=path.stem)
+    found = _arrays(path, NPZ_KEYS, "stream.path")
+    try:
+        return own_data(*found, name=path.stem)
+    except GradcastError as error:
+        raise GradcastError(f"{path}: {error}") from None
 
 
 def read_npz_pool(path: Path) -> Inputs:

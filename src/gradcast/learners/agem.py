@@ -57,13 +57,13 @@ class Agem(Learner):
         return [] if self.reference is None else [PastGradients(self.reference.flat.unsqueeze(1))]
 
     def constrain(self, gradient: Gradient) -> tuple[Float[Tensor, "r p"], Bool[Tensor, " r"]]:
-        """Take from the gradient what opposes the reference."""
+        """Remove the part of the gradient that opposes the reference."""
         if self.reference is None:
             return super().constrain(gradient)
         return project_one(self.reference.flat, gradient.flat)
 
     def end(self, model: Replicas) -> None:
-        """The reference was that of the old weights."""
+        """Drop the reference: it belongs to the old weights."""
         self.reference = None
 
 

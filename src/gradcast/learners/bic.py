@@ -66,7 +66,7 @@ class Bic(Learner):
     drawn: Replay | None = field(default=None, init=False)
 
     def task_begins(self, model: Replicas, images: TaskImages) -> None:
-        """What the network says now, corrected, is what it shall keep; the new classes are not corrected yet."""
+        """The corrected outputs of now are the distillation target; new classes have no correction yet."""
         if self.correction is None:
             return
         self.before = model.theta.clone() if self.before is None else self.before.copy_(model.theta)
@@ -88,7 +88,7 @@ class Bic(Learner):
         return self.drawn
 
     def terms(self, model: Replicas, labelled: Labelled) -> Terms | None:
-        """What takes the loss from cross entropy to the weighed sum; nothing in the first task."""
+        """The terms that turn the cross entropy into the weighted sum; none in the first task."""
         if self.before is None or self.past is None or self.drawn is None:
             return None
         heads, batch, task = model.heads, labelled.batch, labelled.batch.task

@@ -1,4 +1,4 @@
-"""Dark experience replay: replayed images shall have the logits that they had when they were stored."""
+"""Dark experience replay: replayed images keep the logits that they had when they were stored."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field

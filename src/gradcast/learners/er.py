@@ -42,7 +42,7 @@ class Er(Learner):
     drawn: Replay | None = field(default=None, init=False)
 
     def prepare(self, model: Replicas, batch: Batch) -> None:
-        """Draw from the past, then let the batch become part of it."""
+        """Draw from the reservoir, then write the batch into it."""
         self.drawn = self.memory.draw(self.count)
         if (new := batch.to_store(every=self.every)) is not None:
             self.memory.write(new)

@@ -1,4 +1,4 @@
-"""Hindsight anchor learning: replay, and anchors whose outputs shall not move by what a step does."""
+"""Hindsight anchor learning: replay, and anchors whose outputs a step must not change."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
@@ -35,7 +35,7 @@ EVERY_TASK = -1  # no task is left out
 
 
 class HalSpec(TaskMemoryTable):
-    """Hindsight anchor learning: replay, and one image a class whose outputs a step shall not move."""
+    """Hindsight anchor learning: replay, and one image a class whose outputs a step must not change."""
 
     name: Literal["hal"]
     lr: Rate = 0.03

@@ -1,4 +1,4 @@
-"""Joint training, the upper bound of every continual learner: nothing is ever out of sight."""
+"""Joint training, the upper bound of every continual learner: every step sees all tasks so far."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal

@@ -46,7 +46,7 @@ class ReplayTable(DescentTable):
     memory: Positive = 256  # samples kept a task, on average: the memory holds this times the number of tasks
     replay: Positive = 10  # samples replayed a step
     capacity: Natural = 0  # samples kept in all; 0: as ``memory`` says
-    augment: list[AnyAugmentation] = Field(default=[])  # of batch and replay, anew in every update; stored as they come
+    augment: list[AnyAugmentation] = Field(default=[])  # of batch and replay, new in every update; stored without
     omitted_defaults: ClassVar[tuple[str, ...]] = ("augment",)
 
     @model_validator(mode="after")

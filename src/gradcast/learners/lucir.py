@@ -70,7 +70,7 @@ class Lucir(Learner):
     rates: Float[Tensor, " p"] | None = field(default=None, init=False)  # factors on them, without that of old classes
 
     def task_begins(self, model: Replicas, images: TaskImages) -> None:
-        """What the features are now is what they shall be; new classes get weights from them."""
+        """The features of now are the distillation target, and they give new classes their weights."""
         if self.memory.order:
             self.before = model.theta.clone() if self.before is None else self.before.copy_(model.theta)
             self._imprint(model, images)

@@ -39,7 +39,7 @@ class Lwf(Learner):
     before: Float[Tensor, "r p"] | None = field(default=None, init=False)  # weights before this task
 
     def task_ends(self, model: Replicas, images: TaskImages) -> None:
-        """What was learned is what the next task shall keep."""
+        """The present weights are the teacher of the next task."""
         self.before = model.theta.clone() if self.before is None else self.before.copy_(model.theta)
 
     def terms(self, model: Replicas, labelled: Labelled) -> Terms | None:

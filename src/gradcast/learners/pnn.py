@@ -1,4 +1,4 @@
-"""Progressive networks: a new column for every task, and nothing else learns."""
+"""Progressive networks: a new column for every task; earlier columns are frozen."""
 
 from typing import Literal
 

@@ -73,7 +73,7 @@ class RefilledMemory:
         )
 
     def take(self, slots: Int[np.ndarray, "r m"], turn: int = 0) -> Replay:
-        """What lies there; what one turn of a step took, another leaves alone."""
+        """The content of these slots; each turn of a step has its own buffers."""
         return self.places.take(list(slots), turn)
 
     def use(self, slots: Int[np.ndarray, "r m"]) -> tuple[Bool[np.ndarray, "r m"], Bool[np.ndarray, "r m"]]:
@@ -89,7 +89,7 @@ class RefilledMemory:
         return once, once & (coins * np.take_along_axis(self.uses, slots, 1) < 1)
 
     def shrink(self, task: int) -> Int[np.ndarray, "r classes"]:
-        """A task is over: earlier sets make room; how many images each class of the task shall get."""
+        """A task is over: earlier sets make room; returns how many images each class of the task gets."""
         share, width = self.size // self.ends[task], len(self.heads.task_columns[task])
         rooms = np.zeros((len(self.owner), width), np.int64)
         for own, room, draw in zip(self.owner, rooms, self.draws, strict=True):

@@ -39,12 +39,12 @@ class Reservoir:
         return slots
 
     def update(self, slots: Int[Tensor, "r b"], fields: Mapping[str, Tensor]) -> None:
-        """Other values of fields in these slots."""
+        """Overwrite fields in these slots."""
         self.places.update(slots, fields)
 
     @property
     def filled(self) -> dict[str, Tensor]:
-        """All that it holds."""
+        """The content of all slots in use."""
         return self.places.first(int(self.held.max()))
 
     @filled.setter

@@ -57,7 +57,7 @@ class TaskMemory:
         self.pointer = (self.pointer + count) % self.size
 
     def past(self, task: int) -> list[Past]:
-        """Memories of all tasks but this one, in order of appearance; they stand still while the task lasts."""
+        """Memories of all tasks but this one, in order of appearance; they do not change during the task."""
         if self._past is None or self._past[0] != task:
             self._past = (task, [self._gather(run, (task, place)) for place, run in enumerate(self._runs(task))])
         return self._past[1]

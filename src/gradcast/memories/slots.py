@@ -55,7 +55,7 @@ class Slots:
         return {name: value[:, :count] for name, value in self.kept.items()}
 
     def fill(self, known: Mapping[str, Tensor]) -> None:
-        """Begin with these in the first slots and nothing elsewhere."""
+        """Set the first slots to these values; all others become empty."""
         self.kept, self.drawn = {name: self._room(value) for name, value in known.items()}, {}
         for name, value in known.items():
             self.kept[name][:, : value.shape[1]] = value

@@ -1,6 +1,7 @@
-"""A saved table, worded anew: the same numbers, with the verdicts of the rule as it is now. Nothing is trained."""
+"""The page of a saved table: the same numbers, with the verdicts of the present rule. Nothing is trained."""
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from gradcast.runs.jsontext import parse_json
 from gradcast.runs.safe_files import write_text
 
 NOWHERE = Path(".nothing-trained-here")
+ORIGIN = re.compile(r"(?P<machine>.*), (?P<day>\d{4}-\d\d-\d\d)(, commit \w+)?")
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,14 @@ def render(file: Path) -> Path:
     page = file.with_suffix(".md")
     write_text(page, read_saved(file).markdown())
     return page
+
+
+def places(origins: str) -> str:
+    """Machines, versions and days in one line; the saved table has the commits as well."""
+    found = [match for own in origins.split("; ") if (match := ORIGIN.fullmatch(own))]
+    days = sorted({match["day"] for match in found})
+    machines = "; ".join(dict.fromkeys(match["machine"] for match in found))
+    return f"Measured on {machines}, {' to '.join(dict.fromkeys([days[0], days[-1]]))}" if found else origins
 
 
 def read_saved(file: Path) -> Saved:

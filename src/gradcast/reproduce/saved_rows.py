@@ -47,9 +47,8 @@ def known(file: Path, experiment: Experiment, seeds: Sequence[int], dtype: Arith
 
 def unreadable(file: Path, error: Exception) -> GradcastError:
     """The file is not that of a saved table."""
-    return GradcastError(
-        f"{file} cannot be read ({message_of(error)}); give the result.json of a table that gradcast reproduce saved"
-    )
+    fault = "does not exist" if isinstance(error, FileNotFoundError) else f"cannot be read ({message_of(error)})"
+    return GradcastError(f"{file} {fault}; give the result.json of a table that gradcast reproduce saved")
 
 
 def _read(row: Mapping[str, Any], item: Item, wanted: Sequence[int]) -> Trained:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 POOL_IMAGES = "pool_images"  # of each pool
 H_PARAMETERS = "h_parameters"  # of one seed
 
+MANY = 5  # rows that a sentence names
+
 
 def h_parameters(facts: Mapping[str, object]) -> int | None:
     """Parameters of h, as a run has stored them; None where it has no h, or does not say."""
@@ -29,5 +31,10 @@ def by_row(values: Sequence[tuple[str, str]]) -> str:
         return ""
     common, several = ordered[0][0], len(ordered[0][1]) > 1 or len(ordered) == 1
     rest = ordered[1:] if several else ordered
-    others = [f"{value} in {' and '.join(map(repr, labels))}" for value, labels in rest]
+    others = [f"{value} in {_named(labels)}" for value, labels in rest]
     return "; ".join([*([common] if several else []), *others])
+
+
+def _named(labels: Sequence[str]) -> str:
+    """Rows by their labels; many of them by their number."""
+    return " and ".join(map(repr, labels)) if len(labels) <= MANY else f"{len(labels)} other rows"

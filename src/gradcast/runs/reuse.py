@@ -26,7 +26,7 @@ class Reuse:
 
     @classmethod
     def of(cls, store: SeedStore | None, key: CellKey, seeds: Sequence[int], *, fresh: bool = False) -> "Reuse":
-        """All seeds that are there; none where everything shall be trained anew."""
+        """All seeds that are there; none where everything is trained again."""
         if store is None or fresh:
             return cls(key, store)
         each = {seed: store.find(key, seed) for seed in seeds}

@@ -83,7 +83,7 @@ class WeightsAndBiases:
             raise GradcastError("Weights & Biases is not installed; pip install 'gradcast[wandb]'") from None
         self.wandb: Any = wandb
         self.mode: str = wandb.setup().settings.mode
-        if self.mode == "online":  # who has no account there shall hear of it before anything is trained
+        if self.mode == "online":  # a missing account is reported before anything is trained
             self._accepted(wandb.login)
         self.runs: dict[Key, Any] = {}
         self.address = ""

@@ -1,4 +1,4 @@
-"""The signal *icl*: FixMatch, and what the features say of a mixture of images lies between what they say of each."""
+"""The signal *icl*: FixMatch, and contrastive learning on mixtures of images."""
 
 from dataclasses import replace
 from typing import ClassVar, Literal
@@ -20,7 +20,7 @@ from gradcast.specs.table import Positive, Rate, Weight
 
 
 class IclSpec(MatchTable):
-    """FixMatch, and what the features say of a mixture of images lies between what they say of each."""
+    """FixMatch, and contrastive learning on mixtures: features of a mixture lie between those of its images."""
 
     name: Literal["icl"]
     contrast: Weight = 0.5  # weight of the interpolated contrast; weight is that of FixMatch's loss
@@ -102,7 +102,7 @@ def interpolated(
     share: Float[Tensor, "r n"],
     temperature: float,
 ) -> Float[Tensor, " r"]:
-    """A mixture is like the mixture of what is said of its images, and these are unlike each other; mean over mixtures.
+    """Contrast: features of a mixture match the mixture of its images' features and no others; mean over mixtures.
 
     Unlike each other are weak views of one half and strong views of the other. What is alike is not among them.
     """

@@ -1,4 +1,4 @@
-"""The signal *noise*: random numbers in place of the logit gradient. A control for everything that has a direction."""
+"""The signal *noise*: random numbers in place of the logit gradient, a control for every other signal."""
 
 from collections.abc import Sequence
 from typing import ClassVar, Literal

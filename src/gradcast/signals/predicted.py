@@ -28,7 +28,7 @@ Meta = Literal["meta", "meta-exact"]
 
 
 class PredictedSpec(SignalTable):
-    """Predicted gradients; see ``GradientLearner`` for the meaning of each."""
+    """Predicted gradients: a small network h predicts the logit gradient of unlabelled images."""
 
     name: Literal["predicted"]
     hidden: list[Positive] = list(HIDDEN)  # units of h's hidden layers

@@ -88,7 +88,7 @@ def _at_logits(
 
 
 def join(numbers: dict[str, Tensor], further: Mapping[str, Tensor], name: str) -> None:
-    """Add what one more signal has to say; where another said something of the same name, it says whose it is."""
+    """Add one more signal's metrics; where a name is taken, the signal's name is put before it."""
     for key, value in further.items():
         numbers[f"{name}_{key}" if key in numbers and name else key] = value
 
@@ -102,7 +102,7 @@ def images_used(unlabelled: Sequence[Unlabelled], like: Float[Tensor, " r"]) -> 
 
 
 def pseudo_accuracy(signals: Sequence[Attached], unlabelled: Sequence[Unlabelled]) -> Metrics:
-    """Share of unlabelled images that the first signal to label them labelled rightly: a diagnosis, no more."""
+    """Share of unlabelled images that the first signal to label them labelled rightly; only reported, never used."""
     for own in signals if unlabelled else ():
         label, images = own.signal.label, unlabelled[own.feed]
         if label is not None and images.truth is not None:

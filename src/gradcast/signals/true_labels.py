@@ -1,4 +1,4 @@
-"""The signal *true-labels*: what unlabelled images would be worth if their labels were known; no method, a bound."""
+"""The signal *true-labels*: what unlabelled images would be worth if their labels were known; a bound, not a method."""
 
 from typing import ClassVar, Literal
 
@@ -15,7 +15,7 @@ from gradcast.specs.context import Context
 
 
 class TrueLabelsSpec(LabelsTable):
-    """True labels of the images that the pool 'held-out' has: a bound for all that guess them."""
+    """True labels of the pool's images: an upper bound for signals that guess labels."""
 
     name: Literal["true-labels"]
 

@@ -1,4 +1,4 @@
-"""The signal *vat* (virtual adversarial training): the model says the same of an image and of its worst neighbour."""
+"""The signal *vat*: the same prediction on an image and on its most adversarial neighbour."""
 
 from typing import Literal
 

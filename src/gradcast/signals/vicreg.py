@@ -1,4 +1,4 @@
-"""The signal *vicreg*: two views of an image look alike, and no number that describes them dies or repeats another.
+"""The signal *vicreg*: views of an image have similar features, and no feature is constant or repeats another.
 
 Variance, invariance and covariance: no image is told apart from others, so batches may be small.
 """
@@ -23,7 +23,7 @@ EPS = 1e-4  # under the root of a variance
 
 
 class VicregSpec(SignalTable):
-    """Two views of an image look alike, and all numbers that describe them say something of their own."""
+    """Two views of an image have similar features, and features vary and are not correlated."""
 
     name: Literal["vicreg"]
     weight: Weight = 0.3  # of the whole loss

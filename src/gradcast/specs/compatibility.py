@@ -220,47 +220,46 @@ def _replaced_weights(setting: Setting) -> str | None:
 
 RULES = (
     Rule(
-        "`acl`, `pnn`, `hat`, `independent` and `multimodal` make networks of their own, of the layers of certain ones",
+        "`acl`, `pnn`, `hat`, `independent` and `multimodal` build their own networks, and only from certain ones",
         own_network,
     ),
     Rule(
-        "`distil` needs one network with the heads of all tasks, which learners with networks of their own have not",
+        "`distil` needs one network with the heads of all tasks; learners that build their own networks have none",
         all_heads,
     ),
-    Rule("`mean-teacher` evaluates a moving average of one whole network", teacher),
+    Rule("`mean-teacher` evaluates an average of one whole network, and no second average", teacher),
     Rule(
-        "pseudo labels need a second network like the model, and `pnn`, `hat`, `independent` and `multimodal` have "
-        "parts of it for each task",
+        "pseudo labels need a second network like the model, which `pnn`, `hat`, `independent` and `multimodal` cannot "
+        "have",
         copied_teacher,
     ),
-    Rule("the gates of `hat` protect by rewriting the gradient, so signals must be projected", _hat_projects),
+    Rule("`hat` protects old tasks by rewriting the gradient, so signals need `policy.project`", _hat_projects),
     Rule('`learner.private_input = "labelled"` pairs images, so both batches are equally large', _pairs_images),
-    Rule("Adam has one counter for all seeds, and `plateau` starts optimizers anew seed by seed", _adam),
+    Rule("Adam has one counter for all seeds, and `plateau` gives single seeds a new optimizer", _adam),
     Rule('`signal.tau = "per_sample"` pairs images, so both batches are equally large and full', _tau_per_sample),
     Rule("`true-labels` needs images whose labels are known", _truth),
     Rule("`signal.protected` needs memories that can constrain a second network", _protected),
     Rule('`signal.outputs = "seen"` needs heads of all tasks in one network', _seen),
-    Rule("`contrastive` tells at least two images apart", _contrast),
-    Rule("`distil` compares two passes with statistics of the batch", _frozen),
-    Rule("a signal's pool is one of the row's, and `unlabelled` needs `stream.labels`", _own_pool),
-    Rule("`steps` and `plateau` say themselves how long a task trains", _epochs),
+    Rule("`contrastive` needs at least two unlabelled images a step", _contrast),
+    Rule("`distil` needs the statistics of the batch, so `policy.batchnorm` is not `frozen`", _frozen),
+    Rule("a signal uses a pool of its row, and the pool `unlabelled` needs `stream.labels`", _own_pool),
+    Rule("the schedules `steps` and `plateau` set how long a task trains, so `stream.epochs` is 1", _epochs),
     Rule("`model.train` freezes stages that are the same for all seeds and see images as they are", _frozen_stages),
-    Rule("a head start knows no tasks, and learners with networks of their own have parts for each", _head_start),
+    Rule("a head start has no tasks, so learners with parts for each task cannot use it", _head_start),
     Rule(
-        "`er-ace`, `x-der`, `lwf`, `hal`, `bic`, `lucir` and `cfa` need the images of a batch, not mixtures in their "
-        "place",
+        "`er-ace`, `x-der`, `lwf`, `hal`, `bic`, `lucir` and `cfa` need plain images, not mixtures of them",
         _unmixed,
     ),
     Rule("an image is augmented by the stream or by the learner, not by both", _augmented_once),
-    Rule("`icl` mixes one half of the unlabelled images with the other, so their number is even", _halves),
-    Rule("`cfa` ends a task with other weights than its steps led to, of which no average is made", _replaced_weights),
+    Rule("`icl` mixes one half of the unlabelled images with the other half, so their number must be even", _halves),
+    Rule("`cfa` replaces the weights at the end of a task, so averaged weights make no sense", _replaced_weights),
     Rule(
-        "`dual-student` and `co-training` train a second network like the model, and learners with networks of their "
-        "own have parts of it for each task",
+        "`dual-student` and `co-training` train a second network like the model, so learners with parts for each "
+        "task cannot use them",
         second_network,
     ),
     Rule(
-        '`vat` and `tnar` change images, behind which `learner.private_input = "labelled"` shows others', images_alone
+        '`vat` and `tnar` change images, and `learner.private_input = "labelled"` pairs them with others', images_alone
     ),
 )
 

@@ -43,8 +43,8 @@ class Table(BaseModel):
         return said
 
 
-def nearest(word: str, known: Iterable[str], prefix: str = "") -> str:
+def nearest(word: str, known: Iterable[str], prefix: str = "", ending: str = "") -> str:
     """The end of a sentence about an unknown word: the nearest known one, or all of them."""
     options = list(known)
     close = get_close_matches(word, options, n=1, cutoff=0.6)
-    return f"; did you mean {prefix + close[0]!r}?" if close else f"; known: {', '.join(options)}"
+    return f"; did you mean {prefix + close[0] + ending!r}?" if close else f"; known: {', '.join(options)}"

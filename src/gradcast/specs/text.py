@@ -256,7 +256,8 @@ def assign(raw: Raw, setting: str) -> Raw:
         return raw | {parts[0]: literal(text)}
     inner = tuple(parts[:2]) in NESTED and len(parts) == 3
     if (len(parts) > 2 and not inner) or parts[0] not in TABLES:
-        raise GradcastError(f"unknown key {key.strip()!r}{nearest(parts[0], TABLES)}")
+        ending = "" if parts[0] in TABLES else f".{'.'.join(parts[1:])}"
+        raise GradcastError(f"unknown key {key.strip()!r}{nearest(parts[0], TABLES, ending=ending)}")
     before = _tables({parts[0]: raw.get(parts[0], {})})
     value = before[parts[0]].get(parts[1], {}) | {parts[2]: literal(text)} if inner else literal(text)
     listed = parts == ["stream", "path"] and isinstance(value, list)

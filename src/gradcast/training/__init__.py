@@ -1,1 +1,1 @@
-"""Training: the loop, one step, and what watches over both."""
+"""Training: the loop, one step, schedules, evaluation and checks."""

@@ -1,4 +1,4 @@
-"""A moving average of the weights: steps of a constant length never settle, their mean does."""
+"""A moving average of the weights: at a constant learning rate weights keep moving, their mean converges."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -40,7 +40,7 @@ class Average:
 
     @contextmanager
     def shown(self, model: Replicas) -> Iterator[None]:
-        """The model has the average for its weights meanwhile, and its own again afterwards."""
+        """Within this context the model has the averaged weights; afterwards its own again."""
         places = [model.theta, *model.buffers.values()]
         own = [place.clone() for place in places]
         try:
@@ -51,7 +51,7 @@ class Average:
 
 
 def shown(average: Average | None, model: Replicas) -> AbstractContextManager[None]:
-    """The model has the weights that are evaluated meanwhile."""
+    """Within this context the model has the weights that are evaluated."""
     return nullcontext() if average is None else average.shown(model)
 
 

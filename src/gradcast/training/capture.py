@@ -1,4 +1,4 @@
-"""A step replayed as one CUDA graph: a small network's step is hundreds of launches, each dearer than its work."""
+"""A step replayed as one CUDA graph: a small network's step is hundreds of launches, each slower than its kernel."""
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass

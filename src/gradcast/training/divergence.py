@@ -1,4 +1,4 @@
-"""Whether steps are finite, looked at now and then: every look waits for the device."""
+"""Checks now and then whether steps were finite; every check waits for the device."""
 
 from collections.abc import Sequence
 from typing import ClassVar

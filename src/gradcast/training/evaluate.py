@@ -143,7 +143,7 @@ def task_knowledge(wanted: Literal["auto"] | TaskKnowledge, stream: Stream, trai
 
 @contextmanager
 def _with_weights(model: Replicas, theta: Tensor | None) -> Iterator[None]:
-    """The model has other weights meanwhile."""
+    """Within this context the model has other weights."""
     if theta is None or theta is model.theta:
         yield
         return

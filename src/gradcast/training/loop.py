@@ -28,7 +28,7 @@ REMEDY = (
 
 @runtime_checkable
 class Observer(Protocol):
-    """Who wants to know how the run goes: the store, the progress bar."""
+    """Is told how a run goes: the store, the progress bar."""
 
     def stepped(self, step: int, task: int, metrics: Metrics) -> None:
         """A step is done."""
@@ -80,10 +80,10 @@ class Extent:
 
 @runtime_checkable
 class Keeper(Protocol):
-    """Who keeps what a run would need to go on later."""
+    """Saves checkpoints, from which a run can go on."""
 
     def begin(self) -> Position | None:
-        """Everything is as it was there; None: from the beginning."""
+        """Restore the newest checkpoint and return its position; None: start at the beginning."""
         ...
 
     def due(self, steps: int) -> bool:
@@ -91,7 +91,7 @@ class Keeper(Protocol):
         ...
 
     def save(self, position: Position) -> None:
-        """The run stands there."""
+        """Save a checkpoint of the run at this position."""
         ...
 
 

@@ -24,7 +24,7 @@ AT_ONCE = {"cpu": 64, "cuda": 512}  # images a pass of an evaluation, as far as 
 
 
 class Plateau:
-    """A replica that has stopped waits, unmoved, for the others."""
+    """A replica that has stopped keeps its weights until all have stopped."""
 
     checkpointed: ClassVar[tuple[str, ...]] = ("order", "rates", "best")
     every, may_end_early, only_tasks_over = 1, True, True

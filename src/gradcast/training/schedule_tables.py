@@ -38,12 +38,12 @@ class StepsSpec(Table):
         late = [step for step in self.milestones if step >= self.steps]
         if late:
             raise ValueError(
-                f"the learning rate shall drop after step {late[0]} and there are {self.steps} steps; "
+                f"the learning rate drops after step {late[0]}, but there are {self.steps} steps; "
                 "lower schedule.milestones, or leave some out"
             )
         if self.test_every > self.steps:
             raise ValueError(
-                f"the first test shall be after step {self.test_every} and there are {self.steps} steps; "
+                f"the first test is after step {self.test_every}, but there are {self.steps} steps; "
                 "lower schedule.test_every"
             )
         return self
@@ -92,7 +92,7 @@ class PlateauSpec(Table):
     factor: Annotated[float, Field(gt=1, allow_inf_nan=False)] = 3.0  # by which the learning rate is divided
     smallest: Rate = 1e-6  # learning rate below which a seed stops
     patience: Positive = 5  # epochs without a better validation loss
-    reset: Reset = "fixed"  # of a seed at chance in the fifth epoch: anew at a tenth of the rate, as released, never
+    reset: Reset = "fixed"  # of a seed at chance in the fifth epoch: restart at a tenth of the rate, as released, never
     above_chance: Weight = 0.02  # what a seed must have reached on its training images in the fifth epoch
 
     def rates(self, count: int, lr: float) -> PlateauRates:

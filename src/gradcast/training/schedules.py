@@ -44,7 +44,7 @@ class Schedule(Protocol):
         ...
 
     def after(self, turn: Turn, test: Test) -> Metrics:
-        """The batch has been trained on: what there is to say, where an epoch or a while is over."""
+        """After a batch: metrics, where an epoch or a test interval is over."""
         ...
 
     def end(self, task: int) -> None:

@@ -205,7 +205,7 @@ class StepTrainer:
         return {"loss": loss if penalty is None else loss + penalty, "hits": hits}
 
     def epoch_ended(self, train: Metrics, going: Bool[Tensor, " r"]) -> None:
-        """Nothing follows from it."""
+        """Nothing changes at the end of an epoch."""
 
     def renew(self, which: Bool[Tensor, " r"]) -> None:
         """Forget the velocity of these replicas; their signals begin anew too."""

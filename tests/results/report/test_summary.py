@@ -49,10 +49,10 @@ def test_counts(run: Run, tmp_path: Path) -> None:
 
 def test_title_and_facts(run: Run) -> None:
     assert heading(Found(Path("/x/runs"), [run], [])) == run.spec.title
-    assert heading(Found(Path("/x/runs"), [run, run], [])) == "2 runs in runs"
+    assert heading(Found(Path("/x/runs"), [run, run], [])) == "2 runs in the folder runs"
     quick = replace(run, spec=small('title="QUICK LOOK, not a result"'))
-    assert heading(Found(Path("/x/runs"), [quick, quick], [])) == "QUICK LOOK, not a result: 2 runs in runs"
-    assert heading(Found(Path("/x/runs"), [quick, run], [])) == "2 runs in runs"
+    assert heading(Found(Path("/x/runs"), [quick, quick], [])) == "QUICK LOOK, not a result: 2 runs in the folder runs"
+    assert heading(Found(Path("/x/runs"), [quick, run], [])) == "2 runs in the folder runs"
     assert facts(run) == [
         "3 rotated tasks of digits",
         "mlp",

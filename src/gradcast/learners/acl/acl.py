@@ -1,4 +1,4 @@
-"""Adversarial continual learning as a learner of the loop: modules of every task, and who judges them."""
+"""Adversarial continual learning as a learner of the loop: modules of every task, and their discriminator."""
 
 from collections.abc import Callable, Sequence
 from typing import ClassVar
@@ -110,7 +110,7 @@ class Acl:
             own.signal.renew(which)
 
     def step(self, batch: Batch, draw: Draw, turn: Turn) -> Metrics:
-        """All updates of one labelled batch; the discriminators of replicas that do not move stand still too."""
+        """All updates of one labelled batch; replicas that have stopped keep their discriminators too."""
         lr = turn.lr if isinstance(turn.lr, Tensor) else torch.full_like(self.model.theta[:, 0], turn.lr)
         if self.model.heads.masked:
             self.sgd.rest([self._idle(batch)])
@@ -128,7 +128,7 @@ class Acl:
 
     @torch.no_grad()
     def loss(self, batch: Batch, parts: int = 1, theta: Float[Tensor, "r p"] | None = None) -> Metrics:
-        """All three losses as they are weighed, and each by itself; with the model's weights or others."""
+        """The weighted sum of all three losses, and each of them; with the model's weights or others."""
         outputs = self.model.everything(batch.x, statistics="frozen", theta=theta).z
         tasks = batch.each_task
         z = self.model.heads.own(outputs, tasks)
@@ -193,7 +193,7 @@ class Acl:
 
 
 def replicas(network: Callable[[], AclNetwork], seeds: Sequence[int], place: Place, purpose: str = "model") -> Replicas:
-    """Stacked networks; what they say is logits, shared features, private features."""
+    """Stacked networks; their outputs are logits, shared features and private features."""
     modules = made(network, seeds, "acl", purpose)
     tasks = modules[0].tasks
     heads = Heads.even(modules[0].classes, tasks, masked=tasks > 1, extra=2 * modules[0].latent)

@@ -66,7 +66,7 @@ def _with_labelled(unlabelled: Unlabelled, batch: Batch) -> Unlabelled:
 
 
 def mean_over(updates: Sequence[Metrics]) -> Metrics:
-    """Means over updates, of those that have something to say."""
+    """Each metric's mean over the updates that have it."""
     names = {name: None for update in updates for name in update}
     found = {name: [update[name].double() for update in updates if name in update] for name in names}
     return {name: torch.stack(values).nanmean(0) for name, values in found.items()}

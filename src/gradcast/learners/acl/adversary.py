@@ -31,7 +31,7 @@ class Adversary(Learner):
     rehearsal: Rehearsal | None = None
 
     def prepare(self, model: Replicas, batch: Batch) -> None:
-        """An earlier task's modules join the shared one of this moment."""
+        """Combine the modules of an earlier task with the present shared module."""
         if self.rehearsal is not None:
             self.rehearsal.prepare()
 

@@ -1,4 +1,4 @@
-"""The discriminator: from which task do these shared features come, or are they mere noise?"""
+"""The discriminator: from which task do these shared features come, or are they noise?"""
 
 from collections.abc import Sequence
 from itertools import pairwise

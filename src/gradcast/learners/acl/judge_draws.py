@@ -14,7 +14,7 @@ from gradcast.signals.head import stacked_layer
 
 @runtime_checkable
 class JudgeDraws(Protocol):
-    """Where they come from; a recorded run has its own."""
+    """The source of these numbers; a recorded run brings its own."""
 
     def layers(self, task: int, sizes: Sequence[tuple[int, int]], *, again: bool) -> list[Tensor]:
         """Initial weights of linear layers, bias in the last column; ``again`` after the reset at chance."""

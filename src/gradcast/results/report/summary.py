@@ -13,6 +13,8 @@ from gradcast.results.result import UNKNOWN, RowResult
 from gradcast.results.statistics import Interval
 from gradcast.results.verdict import Kind
 
+OWN_POOLS = {"unlabelled": "the tasks' own", "held-out": "the tasks' own, held out"}  # pools by what they hold
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -30,7 +32,7 @@ def heading(found: Found) -> str:
     first, *others = found.runs
     if not others:
         return first.spec.title or first.name
-    several = f"{len(found.runs)} runs in {found.folder.resolve().name}"
+    several = f"{len(found.runs)} runs in the folder {found.folder.resolve().name}"
     return f"{QUICK_LOOK}: {several}" if all(mark(run.spec) for run in found.runs) else several
 
 
@@ -55,7 +57,7 @@ def facts(run: Run) -> list[str]:
     ]
     settings = [row.setting for row in run.spec.rows]
     pools = {own.pool[own.pool_of(signal.pool)].name for own in settings for signal in own.signals}
-    return [*found, *(f"unlabelled images: {name}" for name in sorted(pools))]
+    return [*found, *(f"unlabelled images: {OWN_POOLS.get(name, name)}" for name in sorted(pools))]
 
 
 def findings(run: Run) -> list[Finding]:
