@@ -1,9 +1,10 @@
 """Links of the documentation lead somewhere, its commands exist, and pages that tools write are up to date."""
 
+import importlib
 import re
 import shlex
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -19,6 +20,8 @@ from gradcast.bench.epoch_times import EpochTime
 from gradcast.cli.app import app
 from gradcast.reproduce.measured_tables import measured
 from gradcast.reproduce.reproduce import request
+from gradcast.specs.text import load
+from gradcast.streams.named_augmentations import named
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
@@ -100,6 +103,39 @@ def test_blocks_of_python_compile_and_name_what_gradcast_has() -> None:
             assert [name for name in named if not hasattr(gradcast, name)] == [], page.name
             found += len(named)
     assert found > 30
+
+
+def python_block(page: str, words: str) -> str:
+    """The block of a page that has these words."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    found: list[str] = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    (block,) = (own for own in found if words in own)
+    return block
+
+
+def test_the_network_of_the_page_on_networks_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "nets_of_a_page.py").write_text(python_block("docs/networks.md", "class Net("))
+    monkeypatch.syspath_prepend(tmp_path)
+    settings = ["model.name=python", "model.path=nets_of_a_page:Net", "model.arguments.width=8", "seeds=[0]"]
+    spec = load("digits", [*settings, "stream.tasks=2", "stream.samples=40"])
+    result = gradcast.run(spec.model_copy(update={"rows": spec.rows[:1]}), out=tmp_path, progress=False)
+    assert len(result.rows) == 1
+
+
+def test_the_augmentation_of_the_page_on_data_darkens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "augmentation_of_a_page.py").write_text(python_block("docs/data.md", "class Darker:"))
+    monkeypatch.syspath_prepend(tmp_path)
+    (own,) = named(["augmentation_of_a_page:Darker"])
+    x, u = torch.rand(3, 1, 4, 4), torch.tensor([[0.0], [0.5], [1.0]])
+    torch.testing.assert_close(own.apply(x, u), x * torch.tensor([1.0, 0.75, 0.5]).view(-1, 1, 1, 1))
+
+
+def test_the_entry_of_the_page_on_methods_builds_its_learner(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    names: dict[str, Any] = {"gradcast": gradcast, "Literal": Literal, **vars(importlib.import_module("own_learner"))}
+    exec(python_block("docs/methods.md", "ENTRY ="), names)  # noqa: S102 -- code of our own page
+    entry = names["ENTRY"]
+    assert isinstance(entry.build(entry.table(name="anchored", strength=0.3), None), gradcast.Learner)
 
 
 def test_the_signal_of_the_readme_is_the_gradient_of_the_entropy() -> None:
