@@ -3,6 +3,7 @@
 import importlib
 import re
 import shlex
+import tomllib
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,6 +21,7 @@ from gradcast.bench.epoch_times import EpochTime
 from gradcast.cli.app import app
 from gradcast.reproduce.measured_tables import measured
 from gradcast.reproduce.reproduce import request
+from gradcast.specs import text as specfile
 from gradcast.specs.text import load
 from gradcast.streams.named_augmentations import named
 
@@ -103,6 +105,17 @@ def test_blocks_of_python_compile_and_name_what_gradcast_has() -> None:
             assert [name for name in named if not hasattr(gradcast, name)] == [], page.name
             found += len(named)
     assert found > 30
+
+
+def test_blocks_of_toml_parse_and_name_tables_of_a_specification() -> None:
+    found = 0
+    for page in PAGES:
+        for block in re.findall(r"^```toml\n(.*?)^```$", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
+            keys = tomllib.loads(block).keys()
+            found += 1
+            if keys & {"stream", "model", "learner", "signal", "row"}:
+                assert keys <= {*specfile.HEADER, *specfile.TABLES, "row"}, page.name
+    assert found > 5
 
 
 def python_block(page: str, words: str) -> str:
