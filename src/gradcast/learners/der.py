@@ -51,7 +51,7 @@ class Der(Learner):
     alpha: float = 0.3
     beta: float = 0.0  # 0: DER
     augment: Reaugment | None = None
-    every: bool = False  # epoch offers its images to the memory; else the first does
+    every: bool = False  # whether every epoch offers its images to the memory, or the first alone
     drawn: Replay | None = field(default=None, init=False)
     labelled: Replay | None = field(default=None, init=False)  # replayed for their labels
     slots: dict[int, Int[Tensor, "r b"]] = field(default_factory=dict, init=False)  # of the batch, by its size

@@ -38,7 +38,7 @@ class Er(Learner):
     count: int = 10
     asymmetric: bool = False
     augment: Reaugment | None = None
-    every: bool = False  # epoch offers its images to the memory; else the first does
+    every: bool = False  # whether every epoch offers its images to the memory, or the first alone
     drawn: Replay | None = field(default=None, init=False)
 
     def prepare(self, model: Replicas, batch: Batch) -> None:
