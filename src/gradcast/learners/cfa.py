@@ -8,12 +8,11 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
-from torch.nn.functional import pad
 
 from gradcast.core import Batch, Learner, TaskImages
 from gradcast.devices import to_device
-from gradcast.gradients.optimizer import AdamW
-from gradcast.learners.common_space import CommonSpace, element_divergence
+from gradcast.learners.amalgamation import Amalgamation
+from gradcast.learners.common_space import CommonSpace
 from gradcast.learners.herding import rows_by_class
 from gradcast.learners.learner_entry import learner_entry
 from gradcast.learners.learner_table import TaskMemoryTable
@@ -22,9 +21,8 @@ from gradcast.randomness import numpy_generator
 from gradcast.replicas.replicas import Replicas
 from gradcast.specs.context import Context
 from gradcast.specs.table import EpochCount, Positive, Probability, Rate, Weight
+from gradcast.training.capture import fastest
 
-FEATURES = 10.0  # weight of the features' loss, times 1 - alpha
-FAST = 10.0  # times the learning rate: that of the output layer and of the common space
 CHUNK = 256  # images a pass, where nothing is trained
 ALL = 2**62  # images: more than a task has
 
@@ -97,14 +95,12 @@ class Cfa(Learner):
         self._go_back(model)
         old = _answers(model, x)
         label = concatenated(old[..., width:], new[..., width:], model.heads.task_columns[task])
-        known = x, label, old[..., :width], new[..., :width]
-        space, adam = CommonSpace(width, self.seeds, task, model.theta), AdamW()
-        factors = [_factors(model), *[model.theta.new_tensor(FAST)] * len(space.weights)]
+        teachers, space = (old[..., :width], new[..., :width]), CommonSpace(width, self.seeds, task, model.theta)
+        advance = fastest(Amalgamation(model, space, label, teachers, self.lr, self.alpha, self.beta))
         every = torch.arange(model.count, device=x.device).unsqueeze(1)
         model.chance.begin(f"amalgamation {task}")
         for rows in self._orders(x, task):
-            gradient, further = self._gradients(model, space, task, *(each[every, rows] for each in known))
-            adam.step([model.theta, *space.weights], [gradient, *further], self.lr, factors)
+            advance(Batch(x[every, rows], rows, task), ())
 
     @torch.no_grad()
     def _go_back(self, model: Replicas) -> None:
@@ -121,19 +117,6 @@ class Cfa(Learner):
         for _ in range(self.epochs):
             order = np.stack([draw.permutation(x.shape[1])[:whole] for draw in draws])
             yield from to_device(order, x.device).split(self.count, 1)
-
-    def _gradients(
-        self, model: Replicas, space: CommonSpace, task: int, x: Tensor, label: Tensor, *teachers: Tensor
-    ) -> tuple[Float[Tensor, "r p"], list[Tensor]]:
-        """Of the loss, with respect to the student's weights and to those of the common space."""
-        made, heads, width = model.embed(x, statistics="update"), model.heads, model.featured.width
-        with torch.enable_grad():
-            features, outputs = (each.detach().requires_grad_() for each in made.whole.tensor_split([width], -1))
-            apart = element_divergence(heads.seen(label, task), heads.seen(outputs, task))
-            away = space.loss(features, teachers, self.beta)
-            loss = self.alpha * apart + (1 - self.alpha) * FEATURES * away
-            slope, dz, *further = torch.autograd.grad(loss.sum(), [features, outputs, *space.weights])
-        return made.pull(slope, pad(dz, (width, 0))).flat, further
 
 
 def concatenated(
@@ -156,15 +139,6 @@ def nearest(features: Float[Tensor, "n f"], count: int) -> Int[Tensor, " chosen"
 def _answers(model: Replicas, x: Float[Tensor, "r n *shape"]) -> Float[Tensor, "r n columns"]:
     """Features, then outputs, in evaluation mode."""
     return torch.cat([model.embed(part, statistics="frozen").whole for part in x.split(CHUNK, 1)], 1)
-
-
-def _factors(model: Replicas) -> Float[Tensor, " p"]:
-    """On the learning rate of every weight of the student."""
-    factors = torch.ones_like(model.theta[0]) if model.rates is None else model.rates.clone()
-    for name, place in model.places.items():
-        if name.startswith(f"{model.featured.name}."):
-            factors[place] *= FAST
-    return factors
 
 
 def _build(table: CfaSpec, context: Context) -> Cfa:
