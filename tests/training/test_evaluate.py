@@ -80,8 +80,8 @@ def test_drop_last_never_looks_at_the_last_image_and_counts_it_as_wrong() -> Non
 
 def test_large_images_come_in_smaller_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of CIFAR's size a GPU sees 2,552 at once, ten thousand of which would fill it with features."""
-    assert VALUES // (3 * 32 * 32) == 2552
-    assert CHUNK["cuda"] == VALUES // (28 * 28)
+    assert VALUES["cuda"] // (3 * 32 * 32) == 2552
+    assert {kind: values // (28 * 28) for kind, values in VALUES.items()} == CHUNK
     x, y = np.zeros((11, 1, 2, 2), np.uint8), np.zeros(11, np.int64)
     x[7] = 255
     evaluator = SharedTests([Images(x, y)], Scale(), drop_last=False, place=PLACE)
@@ -94,7 +94,7 @@ def test_large_images_come_in_smaller_chunks(monkeypatch: pytest.MonkeyPatch) ->
         ),
     )
     for values in (18, 3, 10**9):
-        monkeypatch.setattr(evaluate, "VALUES", values)
+        monkeypatch.setitem(evaluate.VALUES, "cpu", values)
         assert evaluator(own, range(1)).item() == 10 / 11
     assert seen == [4, 4, 3, *[1] * 11, 11]
 

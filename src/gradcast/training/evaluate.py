@@ -20,10 +20,10 @@ from gradcast.streams.stream import Stream
 from gradcast.streams.task_data import TaskData
 from gradcast.training.trainer import Trainer
 
-CHUNK = {"cpu": 200, "cuda": 10_000}  # images a forward pass: what a cache holds, what keeps a GPU busy
+CHUNK = {"cpu": 800, "cuda": 10_000}  # images a forward pass: what a cache holds, what keeps a GPU busy
+VALUES = {name: count * 28 * 28 for name, count in CHUNK.items()}  # of their pixels, at most; features take far more
 OWN_CHUNK = {"cpu": 64, "cuda": 512}  # the same where every replica has images of its own
 Both = tuple[Float[Tensor, "r tasks"], Float[Tensor, "r tasks"]]  # accuracies with the task, and without it
-VALUES = 10_000 * 28 * 28  # of a pass's images, at most: features of Conv-Large take 85 times their room
 
 
 class SharedTests:
@@ -52,7 +52,8 @@ class SharedTests:
         """The same, and without the task: among all classes of the first ``done`` tasks."""
         model, first, score = trainer.evaluated, tasks.start, trainer.scorer()
         right = torch.zeros(2, model.count, len(tasks), dtype=torch.float64, device=self.y.device)
-        size = min(CHUNK[self.y.device.type], max(VALUES // self.x[0].numel(), 1))
+        kind = self.y.device.type
+        size = min(CHUNK[kind], max(VALUES[kind] // self.x[0].numel(), 1))
         for start, end, theta in self._runs(trainer, tasks):
             hits = []
             with _with_weights(model, theta):

@@ -16,6 +16,8 @@ from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 from torch.nn.functional import pad
 
+from gradcast.replicas.passes.products import product, products
+
 
 @dataclass(frozen=True)
 class Factor:
@@ -41,7 +43,9 @@ class Factors:
         first = self.layers[0].x
         whole = first.new_empty(*first.shape[:2], self.size)
         for layer in self.layers:
-            whole[..., layer.weight] = (layer.d.flatten(0, 1).mT @ layer.x.flatten(0, 1)).view(*first.shape[:2], -1)
+            found = products(layer.d.flatten(0, 1).mT, layer.x.flatten(0, 1))
+            for row, own in zip(whole.flatten(0, 1)[:, layer.weight], found, strict=True):
+                row.view(own.shape).copy_(own)
             if layer.bias is not None:
                 whole[..., layer.bias] = layer.d.sum(2)
         return whole
@@ -55,7 +59,8 @@ class Factors:
         return total.sum(-1).view(-1, passes, images).sum(-1)
 
     def _slopes(self, others: Sequence["Factors"], index: int) -> Float[Tensor, "r n b"]:
-        return self.layers[index].d.flatten(1, 2) @ _side_by_side([other.layers[index].d for other in others]).mT
+        theirs = _side_by_side([other.layers[index].d for other in others])
+        return product(self.layers[index].d.flatten(1, 2), theirs.mT)
 
     def alike(self, others: Sequence["Factors"], index: int) -> Float[Tensor, "r n b"]:
         """Inner products of a layer's inputs with the others'; the first layer's, the dearest, are kept.
@@ -66,7 +71,8 @@ class Factors:
             kept: Tensor = self.met["products"]
             return kept
         layer = self.layers[index]
-        found = layer.x.flatten(1, 2) @ _side_by_side([other.layers[index].x for other in others]).mT
+        theirs = _side_by_side([other.layers[index].x for other in others])
+        found = product(layer.x.flatten(1, 2), theirs.mT)
         found = found if layer.bias is None else found.add_(1)
         if index == 0:
             self.met.update(others=others, products=found)
@@ -75,7 +81,7 @@ class Factors:
     def response(self, others: Sequence["Factors"]) -> Float[Tensor, "r n o"]:
         """What the first layer's outputs would change by, were the others' gradient added to its weights."""
         d = _side_by_side([other.layers[0].d for other in others])
-        return self.alike(others, 0) @ d
+        return product(self.alike(others, 0), d)
 
     def of(self, replicas: Bool[Tensor, " r"]) -> "Factors":
         """Those of some replicas."""

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from gradcast.replicas.passes.factors import Factors
+from gradcast.replicas.passes.products import product
 
 AGE = 50  # steps after which the product is computed anew, so that rounding does not add up
 Which = tuple[int, int]  # names memories that stand still: see ``memory.Past``
@@ -77,6 +78,6 @@ class Kept:
         if changed is not None and changed.any():
             layer = self.factors.layers[0]
             weight = theta[changed, layer.weight].unflatten(1, (y.shape[-1], -1))
-            anew = layer.x[changed].flatten(1, 2) @ weight.mT
+            anew = product(layer.x[changed].flatten(1, 2), weight.mT)
             y[changed] = anew if layer.bias is None else anew + theta[changed, layer.bias].unsqueeze(1)
         self.version = theta._version

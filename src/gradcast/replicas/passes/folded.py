@@ -104,20 +104,11 @@ class Watching(TorchFunctionMode):
         if self.first is not None and not self.seen:
             y = self.first.detach()
         else:
-            stacked = self.weights[own]
-            images = x.reshape(len(stacked), -1, x.shape[-1])
-            product = images @ stacked.mT if shift is None else _affine(images, stacked, self.weights[shift])
-            y = product.view(*x.shape[:-1], -1)
+            biases = None if shift is None else self.weights[shift].unsqueeze(1)
+            y = Linear.apply(x, self.weights[own].unsqueeze(1), biases)  # type: ignore[no-untyped-call]
         y = y if y.requires_grad else y.requires_grad_()
         self.seen.append(Seen(own, shift, x.detach(), y))
         return y
-
-
-def _affine(x: Float[Tensor, "r n i"], weight: Float[Tensor, "r o i"], bias: Float[Tensor, "r o"]) -> Tensor:
-    """A batch of one product is slower than the product."""
-    if len(x) == 1:
-        return torch.addmm(bias[0], x[0], weight[0].t()).unsqueeze(0)
-    return torch.baddbmm(bias.unsqueeze(1), x, weight.mT)
 
 
 class Folding(TorchFunctionMode):

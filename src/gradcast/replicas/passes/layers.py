@@ -15,6 +15,7 @@ from torch.nn.functional import conv2d
 
 from gradcast.replicas.passes import kernels
 from gradcast.replicas.passes.kernels import Options
+from gradcast.replicas.passes.products import affine, product
 
 PIECE = 2_048  # rows that a GPU sums in one product; sums of few long columns would keep few cores busy
 
@@ -27,15 +28,8 @@ class Linear(Function):
         """One product a replica."""
         ctx.save_for_backward(x, weight)
         ctx.with_bias = bias is not None
-        own = weight[:, 0].to(x.dtype)
-        images = x.reshape(len(own), -1, x.shape[-1])
-        y = x.new_empty(*x.shape[:-1], own.shape[1])  # not a view: the network may go on in place
-        product = y.view(len(own), -1, own.shape[1])
-        if bias is None:
-            torch.bmm(images, own.mT, out=product)
-        else:
-            torch.baddbmm(bias[:, :1].to(x.dtype), images, own.mT, out=product)
-        return y
+        # not a view: the network may go on in place
+        return affine(x, weight[:, 0].to(x.dtype), None if bias is None else bias[:, 0].to(x.dtype))
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
@@ -44,7 +38,7 @@ class Linear(Function):
         (replicas, passes), rows = weight.shape[:2], dy.reshape(weight.shape[0] * weight.shape[1], -1, dy.shape[-1])
         dx = None
         if ctx.needs_input_grad[0]:
-            dx = (dy.reshape(replicas, -1, dy.shape[-1]) @ weight[:, 0].to(dy.dtype)).view(x.shape)
+            dx = product(dy.reshape(replicas, -1, dy.shape[-1]), weight[:, 0].to(dy.dtype)).view(x.shape)
         if not ctx.needs_input_grad[1]:
             return dx, None, None
         dw = summed_products(rows, x.reshape(replicas * passes, -1, x.shape[-1]), pieces(rows))
@@ -63,7 +57,7 @@ def pieces(rows: Float[Tensor, "g n o"]) -> int:
 def summed_products(a: Float[Tensor, "g n o"], b: Float[Tensor, "g n i"], count: int = 1) -> Float[Tensor, "g o i"]:
     """``a' b``, summed in ``count`` pieces."""
     if count == 1:
-        return a.mT @ b
+        return product(a.mT, b)
     cut, beside = (each.unflatten(1, (count, -1)).flatten(0, 1) for each in (a, b))
     products: Tensor = (cut.mT @ beside).unflatten(0, (-1, count))
     return products.sum(1, dtype=torch.promote_types(products.dtype, torch.float32))
