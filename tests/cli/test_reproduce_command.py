@@ -5,35 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from gradcast.cli.reproduce_command import standing
 from gradcast.reproduce import measured_tables
-from gradcast.reproduce.experiment import names
 from gradcast.reproduce.measured_tables import folder
 from gradcast.reproduce.reproduce import outcome
 from gradcast.reproduce.show_table import save
 from tests.cli.process import ALONE, called
-from tests.reproduce.scene import TEXT, experiment, trained, wanted
-
-
-def test_list_shows_every_table_and_figure_with_its_state(tmp_path: Path) -> None:
-    shown = called("reproduce", "list", cwd=tmp_path).stdout
-    states = json.loads(called("reproduce", "--json", cwd=tmp_path).stdout)
-    assert all(f"  {name} " in shown for name in names())
-    assert list(states) == names()
-    counts = {"rows": 48, "measured": 27, "run": 0, "begun": 0, "not_yet": 0}
-    assert states["E3"] == {"title": "Table 5: iCIFAR-100", **counts}
-    assert max(map(len, shown.splitlines())) <= 80
-
-
-@pytest.mark.parametrize(("seeds", "run", "begun"), [(3, 6, 0), (4, 0, 6)])
-def test_rows_with_some_of_their_seeds_are_begun(
-    monkeypatch: pytest.MonkeyPatch, seeds: int, run: int, begun: int
-) -> None:
-    own = experiment(TEXT.replace("seeds = 3", f"seeds = {seeds}"))  # four rows, and those of sweeps that are the same
-    for module in ("reproduce", "measured_tables"):
-        monkeypatch.setattr(f"gradcast.reproduce.{module}.load", lambda name: own)
-    found = standing(own, trained(), [])
-    assert (found["rows"], found["run"], found["begun"], found["not_yet"]) == (9, run, begun, 1)
+from tests.reproduce.scene import trained, wanted
 
 
 def test_show_trains_nothing(tmp_path: Path) -> None:
@@ -91,14 +68,6 @@ def test_a_table_of_our_own_has_no_published_columns(tmp_path: Path) -> None:
     assert "publ." not in shown.stdout
     (row,) = (line for line in shown.stdout.splitlines() if "MS COCO" in line and "against" not in line and "±" in line)
     assert row.count("±") == 2  # ACC and gain
-
-
-def test_the_list_leaves_out_what_cannot_be_changed_so(tmp_path: Path) -> None:
-    found = called("reproduce", "list", "--json", "--set", "stream.epochs=2", cwd=tmp_path)
-    assert found.returncode == 0, found.stderr
-    assert {"E1", "E3"} <= json.loads(found.stdout).keys() <= set(names()) - {"E4", "E5", "E6"}
-    assert "left out: E4, E5: the row 'a-gem' cannot be changed so" in found.stderr
-    assert "E6: the row 'svhn-supervised' cannot be changed so: schedule.name = 'steps' has" in found.stderr
 
 
 @pytest.mark.parametrize(

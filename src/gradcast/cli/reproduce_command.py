@@ -23,16 +23,16 @@ from gradcast.cli.options import (
     data_folder,
 )
 from gradcast.cli.report_command import warn
+from gradcast.cli.reproduce_list import print_list
 from gradcast.cli.threads import choose_threads
 from gradcast.cluster.cell_task import Cluster
 from gradcast.devices import keep_freed_memory
 from gradcast.errors import BAD_INPUT, GradcastError
-from gradcast.reproduce.cells import Cell
 from gradcast.reproduce.correlations import Clouds, as_dict, clouds, in_words
 from gradcast.reproduce.course_length import course_settings
 from gradcast.reproduce.draw import draw
-from gradcast.reproduce.experiment import Experiment, load, names
-from gradcast.reproduce.measured_tables import measured, measured_rows
+from gradcast.reproduce.experiment import load
+from gradcast.reproduce.measured_tables import measured
 from gradcast.reproduce.missing_data import check_data
 from gradcast.reproduce.outcome import FAILED, Line
 from gradcast.reproduce.render import places, render
@@ -46,12 +46,6 @@ from gradcast.runs.jsontext import to_json
 
 FEW = 10  # names in a sentence
 MEASURED = "measured"  # folder of figures of what comes with gradcast
-LEGEND = (
-    "measured: rows whose numbers come with gradcast; gradcast reproduce ID --show",
-    "trained: rows trained here, with all their seeds; begun: with some of them",
-    "gradcast reproduce ID trains what is missing; add --quick for a look in minutes.",
-    "Figures 1 to 5 of the paper are drawings, so they are not in the list.",
-)
 NOISE = {"pairs": "pairs", "seeds": "seeds", "beyond": "neither"}  # in which the published gain is
 
 
@@ -168,7 +162,7 @@ def _of_no_experiment(what: str, out: Path, settings: list[str], *, json: bool) 
     if what.endswith(".json"):
         typer.echo(render(Path(what)))
     else:
-        _print_list(out, settings, json=json)
+        print_list(out, settings, json=json)
 
 
 def _names(rows: str | None) -> list[str]:
@@ -250,45 +244,3 @@ def _both(line: Line, measure: str) -> tuple[str, str]:
 def _broken(title: str) -> str:
     """A long title in two lines, for narrow terminals."""
     return title.replace(", ", ",\n")
-
-
-def _print_list(out: Path, settings: list[str], *, json: bool) -> None:
-    states, refused = dict[str, dict[str, object]](), dict[str, GradcastError]()
-    for name in names():
-        try:
-            states[name] = standing(load(name), out, settings)
-        except GradcastError as error:  # settings that rows of other tables may take
-            refused[name] = error
-    reasons = list(dict.fromkeys(map(str, refused.values())))
-    if not states and len(reasons) == 1:
-        raise GradcastError(reasons[0])
-    for reason in reasons:
-        tables = ", ".join(name for name in refused if str(refused[name]) == reason)
-        warn([f"left out: {tables}: {reason}"])
-    if not states:
-        raise GradcastError("no table or figure can be changed so; leave --set out")
-    if json:
-        typer.echo(to_json(states), nl=False)
-        return
-    table = Table(box=SIMPLE_HEAD)
-    for title in ("ID", "", "rows", "measured", "trained", "begun"):
-        table.add_column(title, justify="left" if title in ("ID", "") else "right")
-    for name, state in states.items():
-        counts = [str(state[key]) for key in ("rows", "measured", "run", "begun")]
-        table.add_row(f"[bold]{name}", escape(str(state["title"])), *counts)
-    console = Console()
-    console.print(table)
-    for sentence in LEGEND:
-        console.print(sentence, soft_wrap=True, highlight=False)
-
-
-def standing(experiment: Experiment, out: Path, settings: list[str]) -> dict[str, object]:
-    """How many rows there are, are run with all their seeds or some of them, and cannot be run yet."""
-    wanted = request(experiment.header.id, out=out, settings=settings)
-    items = wanted.items()
-    cells = [Cell(item.setting, wanted.dtype) for item in items if item.setting is not None]
-    missing = [len(set(wanted.seeds) - cell.seeds(wanted.cells)) for cell in cells]
-    run, begun = missing.count(0), sum(0 < seeds < len(wanted.seeds) for seeds in missing)
-    counts = {"rows": len(experiment.items), "measured": measured_rows(experiment.header.id)}
-    counts |= {"run": run, "begun": begun}
-    return {"title": experiment.header.title, **counts, "not_yet": sum(bool(item.needs) for item in experiment.items)}

@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from gradcast.reproduce.cells import Cell
-from gradcast.reproduce.experiment import Experiment, load
+from gradcast.reproduce.experiment import Experiment, Item, load
 from gradcast.reproduce.render import NOWHERE, Saved, read_saved
 from gradcast.reproduce.reproduce import Request, outcome
 from gradcast.reproduce.trained import Trained
@@ -27,10 +27,10 @@ def measured(name: str) -> Saved | None:
     return _read(file) if file.is_file() else _of_another(load(name))
 
 
-def measured_rows(name: str) -> int:
-    """How many of its rows have a number."""
+def measured_rows(name: str) -> list[Item]:
+    """Its rows that have a number."""
     found = measured(name)
-    return 0 if found is None else sum(bool(line.ours) for line in found.lines)
+    return [] if found is None else [line.item for line in found.lines if line.ours]
 
 
 def _of_another(experiment: Experiment) -> Saved | None:
