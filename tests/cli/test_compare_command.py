@@ -13,7 +13,7 @@ from gradcast.cli.compare_command import compare, print_comparisons
 from gradcast.errors import GradcastError
 from gradcast.results.comparison import Comparisons
 from gradcast.results.comparison import compare as compare_places
-from gradcast.results.report import number
+from gradcast.results.report.words import signed_points
 from tests.compared import compare as compare_values
 from tests.results.report.copies import copy_of_run
 from tests.trained_runs import finished
@@ -53,9 +53,9 @@ def test_verdict_first_then_the_numbers_within_eighty_columns() -> None:
         told = [re.split(r"\s{3,}", line.strip()) for line in block if line.startswith("  ")]
         numbers = {line[0]: line[1] for line in told if len(line) == 2}
         assert numbers["settings"].startswith('signal.name: "none" -> ')
-        assert numbers["mean ± t interval"] == f"{number(result.paired.difference, digits=2)} points"
+        assert numbers["mean ± t interval"] == f"{signed_points(result.paired)} points"
         shift = result.paired.shift
-        assert numbers["Hodges-Lehmann"] == f"{shift.value:.2f} points over 3 seeds, no interval"
+        assert numbers["Hodges-Lehmann"] == f"{shift.value:+.2f} points over 3 seeds, no interval"
         corrected = r", corrected for 1 claim \d\.\d{3}" if result.name == "predicted" else ""
         assert re.fullmatch(rf"{result.paired.wilcoxon:.3f}{corrected}", numbers["p (signed rank)"])
         assert numbers["p (t test)"] == f"{result.paired.t_test:.3f}"
@@ -68,7 +68,7 @@ def test_one_comparison_is_not_corrected_and_a_row_with_itself_is_identical() ->
     place = str(finished()[0].path / "base")
     lines = command(place, place)
     assert " ".join(lines.split()).startswith(
-        f"{place} against {place}: identical ACC on every seed Hodges-Lehmann 0.00 points over 3 seeds"
+        f"{place} against {place}: identical ACC on every seed Hodges-Lehmann +0.00 points over 3 seeds"
     )
     assert "corrected" not in lines
     assert "seeds needed" not in lines
@@ -78,7 +78,7 @@ def test_one_comparison_is_not_corrected_and_a_row_with_itself_is_identical() ->
 def test_one_seed_shows_a_difference_and_nothing_that_needs_more() -> None:
     lines = shown([81.0], [80.0])
     assert lines[0].endswith("against GEM [/x]: open: 1 seed, a verdict needs 10 (+1.0 points)")
-    assert lines[1] == "  difference   1.00 points on one seed"
+    assert lines[1] == "  difference   +1.00 points on one seed"
     assert lines[2] == '  settings     signal.name: "none" -> "noise"'
     assert lines[-1] == ""
 

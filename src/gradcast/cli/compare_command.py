@@ -16,8 +16,7 @@ from gradcast.errors import BAD_INPUT
 from gradcast.results import comparison
 from gradcast.results.comparison import Comparisons
 from gradcast.results.quick import QUICK_LOOK
-from gradcast.results.report import number
-from gradcast.results.report.words import counted, shifted
+from gradcast.results.report.words import counted, shifted, signed_points
 from gradcast.results.verdict import Paired
 from gradcast.results.wording import guessed
 from gradcast.runs.jsontext import to_json
@@ -69,7 +68,7 @@ def _print(console: Console, title: str, lines: Sequence[tuple[str, str]]) -> No
 
 
 def _lines(paired: Paired) -> list[tuple[str, str]]:
-    mean, seeds = number(paired.difference, digits=2), paired.shift.seeds
+    mean, seeds = signed_points(paired), paired.shift.seeds
     if seeds == 1:
         return [("difference", f"{mean} points on one seed")]
     confidence = f"{100 * paired.shift.confidence:.3g} % interval" if math.isfinite(paired.shift.low) else "no interval"

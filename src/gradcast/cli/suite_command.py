@@ -23,7 +23,7 @@ from gradcast.cli.options import (
 from gradcast.cli.threads import choose_threads
 from gradcast.devices import keep_freed_memory
 from gradcast.errors import BAD_INPUT, GradcastError
-from gradcast.results.report.words import number, verdicts
+from gradcast.results.report.words import number, signed_points, verdicts
 from gradcast.runs.jsontext import to_json
 from gradcast.sweeps.suite import SuiteResult, read_suite, run_suite
 
@@ -95,7 +95,7 @@ def print_suite(console: Console, made: SuiteResult) -> None:
         table.add_column(heading, justify="right", no_wrap=True)
     for part, result in made.results.items():
         for place, row in enumerate(result.rows):
-            gain = "" if row.paired is None else number(row.paired.difference, digits=2)
+            gain = signed_points(row.paired)
             name = "" if place else escape(part)
             table.add_row(name, escape(row.label), str(len(row.seeds)), number(row.over_seeds("acc"), 100), gain)
         table.add_section()

@@ -11,7 +11,7 @@ from gradcast.reproduce.trained import DEVIATION, MEASURES, PER_IMAGE, UNKNOWN
 from gradcast.results.quick import QUICK_LOOK
 from gradcast.results.report.read import TABLE
 from gradcast.results.report.tables import Cell, Table, estimate
-from gradcast.results.report.words import number
+from gradcast.results.report.words import signed_points
 from gradcast.runs.jsontext import to_json
 from gradcast.runs.safe_files import write_text
 
@@ -57,10 +57,7 @@ def label(line: Line, wanted: Request) -> str:
 
 def difference(line: Line) -> str:
     """Ours against the row it is compared with."""
-    if line.paired is None:
-        return ""
-    found = number(line.paired.difference, digits=2)
-    return found if found.startswith("-") else f"+{found}"
+    return signed_points(line.paired)
 
 
 def gain(line: Line) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from textwrap import wrap
 
 from gradcast.results.report.markup import Markup, minus, tag
-from gradcast.results.report.words import ERRORS, counted, measured, number, without_task
+from gradcast.results.report.words import ERRORS, counted, measured, number, signed_points, without_task
 from gradcast.results.result import RowResult
 
 WIDTH = 80
@@ -31,12 +31,12 @@ def headings(results: Sequence[RowResult]) -> list[str]:
 
 def cells(result: RowResult) -> list[str]:
     """The numbers of a row."""
-    difference = "" if result.paired is None else number(result.paired.difference, digits=2)
+    against_base = signed_points(result.paired)
     if result.tests is not None:
-        return [*(number(*own) for own in measured(result).values()), difference]
+        return [*(number(*own) for own in measured(result).values()), against_base]
     third = "fwt" if result.task == "known" else "forgetting"
     acc, bwt, other = (result.over_seeds(name) for name in ("acc", "bwt", third))
-    return [number(acc, 100), f"{bwt.mean:+.3f}", f"{other.mean:+.3f}", difference]
+    return [number(acc, 100), f"{bwt.mean:+.3f}", f"{other.mean:+.3f}", against_base]
 
 
 def as_text(results: Sequence[RowResult], sentences: Sequence[str]) -> str:

@@ -53,8 +53,8 @@ def test_what_a_signal_adds_alone_is_among_the_differences(run: Run) -> None:
     last = replace(run.results[2], added=(Added("averaged", paired),))
     table = differences_table(replace(run, results=[*run.results[:2], last]), run.results[1:])
     assert len(table.rows) == 3
-    assert [cell.text for cell in table.rows[2][:3]] == [last.label, "averaged", "1.25 ± 3.18"]
-    assert table.rows[2][3].text == "1.25"  # two seeds have no such interval
+    assert [cell.text for cell in table.rows[2][:3]] == [last.label, "averaged", "+1.25 ± 3.18"]
+    assert table.rows[2][3].text == "+1.25"  # two seeds have no such interval
     last = replace(last, added=(Added("averaged", many),))
     table = differences_table(replace(run, results=[*run.results[:2], last]), run.results[1:])
     assert table.rows[2][3].text == "3.50 (1.00 to 6.00)"

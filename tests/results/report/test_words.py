@@ -18,8 +18,8 @@ def test_numbers() -> None:
 
 
 def test_a_shift_shows_its_interval_where_it_has_one() -> None:
-    assert shifted(Shift(1.234, -0.5, 2.0, 0.95, 10)) == "1.23 (-0.50 to 2.00)"
-    assert shifted(Shift(1.0, float("-inf"), float("inf"), 0.95, 3)) == "1.00"
+    assert shifted(Shift(1.234, -0.5, 2.0, 0.95, 10)) == "+1.23 (-0.50 to +2.00)"
+    assert shifted(Shift(1.0, float("-inf"), float("inf"), 0.95, 3)) == "+1.00"
 
 
 def test_one_row_has_no_comparison() -> None:

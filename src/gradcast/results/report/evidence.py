@@ -32,7 +32,7 @@ def results_table(run: Run) -> Table:
         [
             _named(run, own),
             *(estimate(*each) for each in measured(own).values()),
-            estimate(own.paired.difference if own.paired else None, digits=2),
+            estimate(own.paired.difference if own.paired else None, digits=2, signed=True),
             *(Cell("not applicable") if each is None else estimate(*each) for each in unknown.values()),
         ]
         for own, unknown in zip(run.results, without, strict=True)
@@ -54,7 +54,7 @@ def differences_table(run: Run, compared: Sequence[RowResult]) -> Table:
         [
             Cell(f"{own.label}{own.suffix}", place=run.place(own)),
             Cell(against),
-            estimate(paired.difference, digits=2),
+            estimate(paired.difference, digits=2, signed=True),
             _between(paired.shift),
             *(_chance(p) for p in (paired.t_test, paired.wilcoxon, paired.wilcoxon_holm)),
             figure(paired.effect_size, ".2f"),

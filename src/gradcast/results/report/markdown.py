@@ -20,6 +20,7 @@ from gradcast.results.report.words import (
     measured_without_task,
     number,
     shifted,
+    signed_points,
     size_of_h,
     verdicts,
     without_task,
@@ -128,10 +129,8 @@ def _differences(results: Sequence[RowResult]) -> list[str]:
         if result.paired is not None:
             found = result.paired
             corrected = "" if found.wilcoxon_holm is None else f"{found.wilcoxon_holm:.3f}"
-            mean = number(found.difference, digits=2)
-            rows.append(
-                [f"{result.label}{result.suffix}", mean, shifted(found.shift), f"{found.wilcoxon:.3f}", corrected]
-            )
+            name, tested = f"{result.label}{result.suffix}", f"{found.wilcoxon:.3f}"
+            rows.append([name, signed_points(found), shifted(found.shift), tested, corrected])
     if not rows:
         return ["One row, nothing to compare."]
     head = ["", "mean ± t interval", "Hodges-Lehmann (simultaneous interval)", "p (signed rank)", "corrected (Holm)"]

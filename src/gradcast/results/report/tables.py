@@ -87,12 +87,12 @@ class Table:
         return "\n".join(lines) + "\n"
 
 
-def estimate(value: Interval | None, scale: float = 1.0, digits: int | None = None) -> Cell:
+def estimate(value: Interval | None, scale: float = 1.0, digits: int | None = None, *, signed: bool = False) -> Cell:
     """Mean ± half of the interval; empty where there is none."""
     if value is None:
         return Cell()
     ends = (scale * value.low, scale * value.high) if value.seeds > 1 else (None, None)
-    return Cell(number(value, scale, digits), scale * value.mean, *ends)
+    return Cell(number(value, scale, digits, signed=signed), scale * value.mean, *ends)
 
 
 def figure(value: object, form: str) -> Cell:

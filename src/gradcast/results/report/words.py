@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from gradcast.results.result import IN_PER_CENT, UNKNOWN, RowResult
 from gradcast.results.sizes import of_h
 from gradcast.results.statistics import Interval, Shift
+from gradcast.results.verdict import Paired
 from gradcast.results.wording import losses
 from gradcast.specs.spec import Setting, Spec
 
@@ -141,19 +142,25 @@ def without_task(results: Sequence[RowResult]) -> list[RowResult]:
     return [result.unknown for result in results if result.unknown is not None]
 
 
-def number(value: Interval, scale: float = 1.0, digits: int | None = None) -> str:
+def number(value: Interval, scale: float = 1.0, digits: int | None = None, *, signed: bool = False) -> str:
     """Mean ± half of the interval, or both ends where it was cut at a bound; no interval with one seed."""
     places = digits if digits is not None else (2 if scale == 100 else 4)
-    mean, low, high = (f"{scale * own:.{places}f}" for own in (value.mean, value.low, value.high))
+    form = f"{'+' if signed else ''}.{places}f"
+    mean, low, high = (f"{scale * own:{form}}" for own in (value.mean, value.low, value.high))
     if value.seeds < 2:
         return mean
     return f"{mean} ± {scale * value.half:.{places}f}" if value.symmetric else f"{mean} ({low} to {high})"
 
 
+def signed_points(paired: Paired | None) -> str:
+    """Mean difference in points ± half of its interval, with a sign; empty where nothing was compared."""
+    return "" if paired is None else number(paired.difference, digits=2, signed=True)
+
+
 def shifted(found: Shift) -> str:
     """A Hodges-Lehmann difference with its interval; very few seeds have none."""
-    ends = f" ({found.low:.2f} to {found.high:.2f})" if math.isfinite(found.low) else ""
-    return f"{found.value:.2f}{ends}"
+    ends = f" ({found.low:+.2f} to {found.high:+.2f})" if math.isfinite(found.low) else ""
+    return f"{found.value:+.2f}{ends}"
 
 
 def counted(count: int, what: str) -> str:
