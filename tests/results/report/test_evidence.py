@@ -57,7 +57,7 @@ def test_what_a_signal_adds_alone_is_among_the_differences(run: Run) -> None:
     assert table.rows[2][3].text == "+1.25"  # two seeds have no such interval
     last = replace(last, added=(Added("averaged", many),))
     table = differences_table(replace(run, results=[*run.results[:2], last]), run.results[1:])
-    assert table.rows[2][3].text == "3.50 (1.00 to 6.00)"
+    assert table.rows[2][3].text == "+3.50 (+1.00 to +6.00)"
 
 
 def test_diagnostics_have_a_column_a_row_and_gaps(run: Run) -> None:
