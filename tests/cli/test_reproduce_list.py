@@ -14,7 +14,15 @@ def test_list_shows_every_table_and_figure_with_its_state(tmp_path: Path) -> Non
     states = json.loads(called("reproduce", "--json", cwd=tmp_path).stdout)
     assert all(f"  {name} " in shown for name in names())
     assert list(states) == names()
-    counts = {"rows": 48, "measured": 27, "published": 39, "published_measured": 21, "run": 0, "begun": 0, "not_yet": 0}
+    counts = {
+        "rows": 48,
+        "measured": 27,
+        "published": 39,
+        "published_measured": 21,
+        "run": 0,
+        "begun": 0,
+        "not_reproduced": 1,
+    }
     assert states["E3"] == {"title": "Table 5: iCIFAR-100", **counts}
     done, rows = (sum(own[key] for own in states.values()) for key in ("published_measured", "published"))
     assert f"{done} of {rows} rows with published figures are measured." in shown
@@ -29,7 +37,7 @@ def test_rows_with_some_of_their_seeds_are_begun(
     for module in ("reproduce", "measured_tables"):
         monkeypatch.setattr(f"gradcast.reproduce.{module}.load", lambda name: own)
     found = standing(own, trained(), [])
-    assert (found["rows"], found["run"], found["begun"], found["not_yet"]) == (9, run, begun, 1)
+    assert (found["rows"], found["run"], found["begun"], found["not_reproduced"]) == (9, run, begun, 1)
 
 
 def test_the_list_leaves_out_what_cannot_be_changed_so(tmp_path: Path) -> None:

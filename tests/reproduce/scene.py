@@ -54,7 +54,7 @@ signal.alpha = 0.5
 [[row]]
 name = "ewc"
 label = "EWC"
-needs = "EWC"
+not_reproduced = "no EWC"
 against = "gem"
 published = { acc = 60.0 }
 

@@ -32,7 +32,12 @@ def experiment() -> Experiment:
             "row": [
                 {"name": "labels", "label": "labels", "published": {"error": 12.0}, **labels},
                 {"name": "mg", "label": "MG", "against": "labels", "published": {"error": 9.5}, **mg},
-                {"name": "quoted", "label": "another", "needs": "nothing of ours", "published": {"error": 8.0}},
+                {
+                    "name": "quoted",
+                    "label": "another",
+                    "not_reproduced": "nothing of ours",
+                    "published": {"error": 8.0},
+                },
             ],
         }
     )
@@ -56,7 +61,7 @@ def test_our_best_error_stands_beside_the_published_one(wanted: Request) -> None
     assert mg.published_gain == 2.5  # points that the error is lower by
     assert mg.paired is not None
     assert mg.noise in ("pairs", "seeds", "beyond")
-    assert (quoted.ours, quoted.state) == ({}, "not yet: nothing of ours")
+    assert (quoted.ours, quoted.state) == ({}, "not reproduced: nothing of ours")
     head = table(wanted, [labels, mg, quoted]).head
     assert [title for title in head if "error" in title] == ["best error (%) published", "best error (%) ours"]
 

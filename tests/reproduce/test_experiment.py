@@ -106,7 +106,7 @@ def test_a_row_without_a_description_says_that_it_is_not_reproduced() -> None:
     row = load("E3").item("glimpse")
     assert (row.setting, row.missing) == (None, "not reproduced: no description of the method is to be found")
     assert row.published == {"acc": 66.87, "bwt": 0.0169, "fwt": -0.0031}
-    assert experiment().item("ewc").missing == "not yet: EWC"
+    assert experiment().item("ewc").missing == "not reproduced: no EWC"
     assert load("E3").item("mutexmatch").missing == ""
 
 

@@ -124,7 +124,7 @@ def test_one_seed_knows_no_noise(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_is_not_there_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     table = found(monkeypatch, {"predicted": ACC["predicted"]})
-    assert table["ewc"].state == "not yet: EWC"
+    assert table["ewc"].state == "not reproduced: no EWC"
     assert table["gem"].state == "not run"
     assert table["predicted"].paired is None
     assert table["ewc"].published_gain == -20.0

@@ -38,7 +38,7 @@ def test_rows_and_what_they_are_compared_with_are_trained(tmp_path: Path) -> Non
     assert line.paired is not None
     assert line.noise is not None
     assert line.origin.startswith("cpu, torch ")
-    assert other.state == "not yet: EWC"
+    assert other.state == "not reproduced: no EWC"
 
 
 def test_a_quick_look_is_shorter_and_kept_apart(tmp_path: Path) -> None:

@@ -71,7 +71,11 @@ def standing(experiment: Experiment, out: Path, settings: list[str]) -> dict[str
     known = measured_rows(experiment.header.id)
     counts = {"rows": len(experiment.items), "measured": len(known), "run": run, "begun": begun}
     counts |= {"published": _published(experiment.items), "published_measured": _published(known)}
-    return {"title": experiment.header.title, **counts, "not_yet": sum(bool(item.needs) for item in experiment.items)}
+    return {
+        "title": experiment.header.title,
+        **counts,
+        "not_reproduced": sum(bool(item.missing) for item in experiment.items),
+    }
 
 
 def _published(items: Sequence[Item]) -> int:

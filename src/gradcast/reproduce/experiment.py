@@ -1,8 +1,8 @@
 """A table or figure: its rows, what was published of each, and the settings that make them.
 
 One TOML file each, under ``tables``. A row is a setting as in any specification: common tables, and what differs from
-them, or from a row that it is ``like``, of this experiment or of another. ``needs`` names what does not exist yet;
-``not_reproduced`` says why a row never will be run. A sweep is a row for each value of one key.
+them, or from a row that it is ``like``, of this experiment or of another. ``not_reproduced`` says why a row cannot be
+run. A sweep is a row for each value of one key.
 """
 
 import tomllib
@@ -24,26 +24,23 @@ from gradcast.specs.text import TABLES, parse
 
 @dataclass(frozen=True)
 class Item:
-    """One row; without a setting it cannot be run, yet or ever."""
+    """One row; without a setting it cannot be run."""
 
     name: str
     label: str
     setting: Setting | None
     against: str = ""
-    needs: str = ""
     published: Mapping[str, float] | None = None
     pretrained: bool = False
     sweep: SweepTable | None = None  # that it is part of
     value: str = ""  # there
     control: Control = None
-    not_reproduced: str = ""  # why it never will be
+    not_reproduced: str = ""  # why it cannot be run
 
     @property
     def missing(self) -> str:
         """Why there is nothing to run, as tables say it."""
-        if self.not_reproduced:
-            return f"not reproduced: {self.not_reproduced}"
-        return f"not yet: {self.needs}" if self.needs else ""
+        return f"not reproduced: {self.not_reproduced}" if self.not_reproduced else ""
 
 
 @dataclass(frozen=True)
@@ -126,7 +123,7 @@ def read(raw: Mapping[str, Any]) -> Experiment:
 def _item(raw: Mapping[str, Any], common: Mapping[str, Any], before: list[Item]) -> Item:
     row = RowTable.model_validate({key: value for key, value in raw.items() if key not in TABLES})
     setting = None
-    if not (row.needs or row.not_reproduced):
+    if not row.not_reproduced:
         base = _like(row.like, before).model_dump() if row.like else common
         setting = _parsed(base, [{table: raw[table] for table in TABLES if table in raw}])[0]
     return Item(
@@ -134,7 +131,6 @@ def _item(raw: Mapping[str, Any], common: Mapping[str, Any], before: list[Item])
         row.label,
         setting,
         row.against,
-        row.needs,
         row.published or None,
         row.pretrained,
         control=row.control,

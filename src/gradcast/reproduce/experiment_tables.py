@@ -20,8 +20,7 @@ class RowTable(Table):
     like: str = ""  # ID/row of another experiment: its setting in place of the common tables
     against: str = ""  # the row it is compared with
     control: ControlKey = None  # as in any specification
-    needs: str = ""  # what does not exist yet
-    not_reproduced: str = ""  # why it never will be run
+    not_reproduced: str = ""  # why it cannot be run
     published: Figures = {}
     pretrained: bool = False  # published figures are of a network that starts from weights: model.weights
 
