@@ -2,6 +2,7 @@ from gradcast.bench.bench_result import Bench, Comparison, Growth
 from gradcast.bench.bench_tables import Part, machine_in_words, parts
 from gradcast.bench.step_times import Timing
 from gradcast.bench.streams import Throughput
+from gradcast.bench.whole_stream import WholeStream
 
 SLOW, OURS = Timing(45.0, None, None), Timing(0.7, 0.75, 0.671)
 
@@ -38,6 +39,12 @@ def test_a_stream_of_which_a_part_was_timed_is_told_as_about() -> None:
     assert part.rows == [["4", "about 240.0", "about 1.0", ""], ["64", "18.1", "212", "5,628"]]
     assert "random images" in part.title
     assert "images" not in parts(Bench({}, streams=streams))["streams"].title
+
+
+def test_a_whole_stream_stands_beside_both_kinds_of_the_classical_one() -> None:
+    part = parts(Bench({}, whole_stream=WholeStream(released=66.04, pinned=31.0, ours=20.0), real_data=True))
+    assert [row[1:] for row in part["whole-stream"].rows] == [["66.0", "3.3"], ["31.0", "1.6"], ["20.0", ""]]
+    assert part["whole-stream"].title.endswith("(MNIST)")
 
 
 def test_the_machine_is_told_with_what_was_recorded_of_it() -> None:

@@ -15,6 +15,7 @@ from gradcast.bench.method_times import MethodTime
 from gradcast.bench.ray_times import RayTimes
 from gradcast.bench.step_times import Network, Scene
 from gradcast.bench.streams import Throughput
+from gradcast.bench.whole_stream import WholeStream
 from gradcast.devices import Arithmetic, Place
 
 
@@ -47,6 +48,7 @@ def no_method(place: Place, dtype: Arithmetic, learner: str, steps: int) -> Meth
     return MethodTime(learner, dtype, 30.0, 1.5)
 
 
+WHOLE = WholeStream(released=60.0, pinned=30.0, ours=20.0)
 RAY = RayTimes(apart=20.0, together=12.0, many=24.0, cell_seconds=1.0)
 
 
@@ -64,6 +66,7 @@ def found() -> measure.Bench:
         patched.setattr(head_starts, "head_start_times", quick_head_starts)
         patched.setattr(methods, "method_time", no_method)
         patched.setattr(measure, "ray_times", lambda say: RAY)
+        patched.setattr(measure, "whole_stream", lambda data, place, say: WHOLE)
         result = measure.bench(measure.Request("cpu", Path("data"), 2, [1, 2], said.append), list(measure.PARTS))
     assert any("task 20" in line for line in said)
     return result
@@ -88,6 +91,8 @@ def test_everything_is_measured(found: measure.Bench) -> None:
     assert [(own["seeds"], own["milliseconds"]) for own in told["head_starts"]] == [(1, 20.0), (2, 40.0)]
     assert [own["ratio"] for own in told["head_start_rates"]] == [1.5, 1.5]
     assert [own["learner"] for own in told["methods"]] == methods.names()
+    assert told["whole_stream"] == {"released": 60.0, "pinned": 30.0, "ours": 20.0}
+    assert told["whole_stream_ratios"] == {"as released": 3.0, "pinned": 1.5}
     assert told["ray_ratios"] == pytest.approx({"two": 0.6, "overhead": 0.2})
     assert [(e["seeds"], e["seconds"], e["complete"]) for e in told["epochs"]] == [(1, 40.0, False), (5, 200.0, False)]
 

@@ -14,6 +14,7 @@ from gradcast.bench.ray_times import RayTimes
 from gradcast.bench.saving import Cost
 from gradcast.bench.step_times import Timing
 from gradcast.bench.streams import Throughput
+from gradcast.bench.whole_stream import WholeStream
 from gradcast.devices import Arithmetic
 
 
@@ -67,13 +68,14 @@ class Bench:
     few_labels: list[Speed] = field(default_factory=list)
     head_starts: list[HeadStartTime] = field(default_factory=list)
     methods: list[MethodTime] = field(default_factory=list)
+    whole_stream: WholeStream | None = None
     ray: RayTimes | None = None
 
     def as_dict(self) -> dict[str, object]:
         """The measurements by name, for JSON."""
         ratios = [{"as released": entry.ratio, "pinned": entry.pinned_ratio} for entry in self.comparisons]
         shares = [entry.share for entry in self.checkpoints]
-        images = [entry.images_a_second for entry in self.few_labels]
+        images, whole = [entry.images_a_second for entry in self.few_labels], self.whole_stream
         ahead = [
             {"ratio": own.ratio, "images_a_second": own.images_a_second, "hours": own.hours()}
             for own in self.head_starts
@@ -83,6 +85,9 @@ class Bench:
             "checkpoint_shares": shares,
             "few_labels_images_a_second": images,
             "head_start_rates": ahead,
+            "whole_stream_ratios": None
+            if whole is None
+            else {"as released": whole.ratio, "pinned": whole.pinned_ratio},
             "ray_ratios": None if self.ray is None else {"two": self.ray.two, "overhead": self.ray.overhead},
         }
 

@@ -17,6 +17,7 @@ from gradcast.bench.ray_times import ray_times
 from gradcast.bench.saving import saving
 from gradcast.bench.step_times import NETWORKS, TASKS, AsReleased, Scene, difference, time_steps
 from gradcast.bench.streams import Streams
+from gradcast.bench.whole_stream import whole_stream
 from gradcast.devices import Arithmetic, Place, choose_place
 from gradcast.runs import environment
 
@@ -116,6 +117,11 @@ def _methods(found: Bench, request: Request) -> None:
         found.methods.append(methods.method_time(request.place(dtype), dtype, name, request.steps))
 
 
+def _whole_stream(found: Bench, request: Request) -> None:
+    found.whole_stream = whole_stream(request.data, request.place(), request.say)
+    found.real_data = (request.data / "mnist").is_dir()
+
+
 def _ray(found: Bench, request: Request) -> None:
     found.ray = ray_times(request.say)
 
@@ -129,6 +135,7 @@ PARTS: dict[str, Callable[[Bench, Request], None]] = {
     "few-labels": _few_labels,
     "head-start": _head_starts,
     "methods": _methods,
+    "whole-stream": _whole_stream,
     "ray": _ray,
 }
 

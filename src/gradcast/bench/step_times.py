@@ -177,7 +177,7 @@ def time_steps(place: Place, steps: int, *advances: Advance) -> list[Timing]:
     each: list[list[tuple[float, bool]]] = [[] for _ in advances]
     for start in range(0, WARM_UP + steps, TURN):
         for seen, advance in zip(each, advances, strict=True):
-            with advance.threads() if isinstance(advance, AsReleased) else nullcontext():
+            with as_released() if isinstance(advance, AsReleased) else nullcontext():
                 for index in range(start, min(start + TURN, WARM_UP + steps)):
                     begun = time.perf_counter()
                     projected = advance(index)
@@ -196,12 +196,13 @@ class AsReleased:
         """Take one step, with the batch of this number."""
         return self.advance(index)
 
-    @contextmanager
-    def threads(self) -> Iterator[None]:
-        """The threads that numpy has during a turn of steps."""
-        with threadpool_limits(torch.get_num_threads(), user_api="blas"):
-            yield
-        time.sleep(PAUSE)
+
+@contextmanager
+def as_released() -> Iterator[None]:
+    """Within this context numpy has as many threads as torch."""
+    with threadpool_limits(torch.get_num_threads(), user_api="blas"):
+        yield
+    time.sleep(PAUSE)
 
 
 def _timing(seen: Sequence[tuple[float, bool]]) -> Timing:

@@ -32,11 +32,11 @@ class Throughput:
 
 
 class Streams:
-    """The preset mnist-r, row by row as ``gradcast run`` would train it; a stand-in of its size without the data."""
+    """A row of the preset mnist-r, as ``gradcast run`` would train it; a stand-in of its size without the data."""
 
-    def __init__(self, data: Path, place: Place) -> None:
-        row = next(row for row in specfile.load("mnist-r").rows if row.name == "predicted")
-        self.setting: Setting = row.setting
+    def __init__(self, data: Path, place: Place, row: str = "predicted") -> None:
+        chosen = next(own for own in specfile.load("mnist-r").rows if own.name == row)
+        self.setting: Setting = chosen.setting
         self.real = (data / "mnist").is_dir()
         shelf = Shelf(data, Cache(default_cache()), untracked)
         self.place = place

@@ -12,7 +12,7 @@ from gradcast.devices import keep_freed_memory
 from gradcast.errors import BAD_INPUT, GradcastError, one_line
 from gradcast.runs.jsontext import to_json
 
-ON_REQUEST = ("ray",)  # needs an extra, and all cores
+ON_REQUEST = ("whole-stream", "ray")  # take minutes; ray needs an extra, and all cores
 
 
 def bench(
@@ -23,7 +23,8 @@ def bench(
     only: Annotated[
         str | None,
         typer.Option(
-            help="some parts: steps, growth, streams, checkpoints, epochs, few-labels, head-start, methods, ray"
+            help="some parts: steps, growth, streams, checkpoints, epochs, few-labels, head-start, methods; "
+            "on request whole-stream, ray"
         ),
     ] = None,
     show: Annotated[
