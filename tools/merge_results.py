@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gradcast.reproduce.measured_tables import folder
+from gradcast.results.sizes import POOL_IMAGES
 
 
 def main(files: list[str]) -> None:
@@ -35,6 +36,15 @@ def merge(table: dict[str, Any], found: dict[str, Any], name: str) -> None:
     rows = [trained.pop(row["name"], row) for row in table["rows"]]
     table["rows"] = rows + list(trained.values())
     table["seeds"] = sorted({*table["seeds"], *found["seeds"]})
+    fill_pools([row["trained"] for row in table["rows"] if row["trained"]])
+
+
+def fill_pools(trained: list[dict[str, Any]]) -> None:
+    """Rows that do not say how many images their pool had, beside rows that saw the same data and do."""
+    known = {own["data"]: own[POOL_IMAGES] for own in trained if own["data"] and own.get(POOL_IMAGES)}
+    for own in trained:
+        if own["data"] in known and not own.get(POOL_IMAGES):
+            own[POOL_IMAGES] = known[own["data"]]
 
 
 if __name__ == "__main__":

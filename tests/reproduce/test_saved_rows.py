@@ -224,5 +224,17 @@ def test_merged_tables_keep_what_happened_task_by_task(tmp_path: Path, monkeypat
     assert [row.seeds for row in results(outcome(after, {}))] == [row.seeds for row in results(outcome(own, {}))]
 
 
+def test_merging_fills_in_pools_of_rows_that_saw_the_same_data() -> None:
+    rows: list[dict[str, Any]] = [
+        {"data": "a", "pool_images": [12_000]},
+        {"data": "a"},
+        {"data": "a", "pool_images": []},
+        {"data": "b"},
+        {"data": ""},
+    ]
+    merge_results.fill_pools(rows)
+    assert [own.get("pool_images") for own in rows] == [[12_000], [12_000], [12_000], None, None]
+
+
 def known_rows(file: Path, own: Request) -> dict[str, Trained]:
     return known(file, own.experiment, own.seeds, own.dtype)

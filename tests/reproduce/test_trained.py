@@ -10,7 +10,7 @@ from gradcast.reproduce import reproduce
 from gradcast.reproduce.cells import Cell
 from gradcast.reproduce.reproduce import outcome, request
 from gradcast.reproduce.show_table import table
-from gradcast.reproduce.trained import Trained, _environment
+from gradcast.reproduce.trained import Trained, _environment, joined_origins
 from gradcast.results.measures import Measures
 from gradcast.runs.directory import RunDirectory
 from tests.reproduce import scene
@@ -104,3 +104,7 @@ def test_memory_is_told_an_image_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RunDirectory, "read", lambda *_: json.dumps(on_gpu))
     cost, _ = _environment(place)
     assert (cost["megabytes"], cost["megabytes_an_image"]) == (600.0, 20.0)
+
+
+def test_every_origin_is_told_once() -> None:
+    assert joined_origins(["cpu, 1; gpu, 2", "gpu, 2", "cpu, 3"]) == "cpu, 1; gpu, 2; cpu, 3"

@@ -12,7 +12,7 @@ from gradcast.reproduce.cells import Cell
 from gradcast.reproduce.experiment import Experiment, Item, load
 from gradcast.reproduce.render import NOWHERE, Saved, read_saved
 from gradcast.reproduce.reproduce import Request, outcome
-from gradcast.reproduce.trained import Trained
+from gradcast.reproduce.trained import Trained, joined_origins
 
 
 def folder() -> Path:
@@ -42,7 +42,7 @@ def _of_another(experiment: Experiment) -> Saved | None:
         return None
     saved, known = max(taken, key=lambda own: _worth(own[1]))
     wanted = Request(experiment, saved.wanted.seeds, saved.wanted.dtype, NOWHERE, known=known)
-    return Saved(wanted, outcome(wanted, {}), "; ".join(dict.fromkeys(own.origin for own in known.values())), [])
+    return Saved(wanted, outcome(wanted, {}), joined_origins(own.origin for own in known.values()), [])
 
 
 def _rows(experiment: Experiment, saved: Saved) -> dict[str, Trained]:

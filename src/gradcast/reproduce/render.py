@@ -12,7 +12,7 @@ from gradcast.reproduce.reproduce import Request, outcome, request
 from gradcast.reproduce.saved_rows import unreadable
 from gradcast.reproduce.show_table import about, markdown, table
 from gradcast.reproduce.table_notes import notes
-from gradcast.reproduce.trained import DEVIATION
+from gradcast.reproduce.trained import DEVIATION, joined_origins
 from gradcast.results import wording
 from gradcast.results.statistics import Interval, Shift
 from gradcast.results.verdict import Paired
@@ -68,7 +68,7 @@ def read_saved(file: Path) -> Saved:
         raise unreadable(file, error) from None
     wanted = request(name, out=NOWHERE, rows=list(rows), seeds=seeds, quick=quick, settings=settings, saved=file)
     lines = [_line(line, rows[line.item.name]) for line in outcome(wanted, {}) if line.item.name in rows]
-    origins = "; ".join(dict.fromkeys(str(row["origin"]) for row in rows.values() if row.get("origin")))
+    origins = joined_origins(str(row["origin"]) for row in rows.values() if row.get("origin"))
     return Saved(wanted, lines, origins, notes)
 
 

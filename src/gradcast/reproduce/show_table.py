@@ -7,7 +7,7 @@ from gradcast.reproduce.correlations import Clouds, as_dict, in_words
 from gradcast.reproduce.outcome import Line
 from gradcast.reproduce.reproduce import RESULT, Request
 from gradcast.reproduce.table_notes import notes
-from gradcast.reproduce.trained import DEVIATION, MEASURES, PER_IMAGE, UNKNOWN
+from gradcast.reproduce.trained import DEVIATION, MEASURES, PER_IMAGE, UNKNOWN, joined_origins
 from gradcast.results.quick import QUICK_LOOK
 from gradcast.results.report.read import TABLE
 from gradcast.results.report.tables import Cell, Table, estimate
@@ -114,7 +114,7 @@ def save(wanted: Request, found: Sequence[Line], groups: Clouds | None = None) -
         **({"correlations": as_dict(groups)} if groups else {}),
     }
     write_text(place / RESULT, to_json(facts))
-    origins = "; ".join(dict.fromkeys(line.origin for line in found if line.origin))
+    origins = joined_origins(line.origin for line in found if line.origin)
     below = [*notes(wanted, found), *in_words(groups or {})]
     write_text(place / TABLE, markdown(own, about(wanted), origins, below))
     write_text(place / "table.csv", own.csv())

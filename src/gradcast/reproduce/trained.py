@@ -1,6 +1,6 @@
 """What there is of a row: its seeds, put together from where they were trained."""
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -80,7 +80,7 @@ class Trained:
             self,
             measures={**other.measures, **self.measures},
             cost={**other.cost, **self.cost},
-            origin=_origins([self.origin, other.origin]),
+            origin=joined_origins([self.origin, other.origin]),
             best_errors={**other.best_errors, **self.best_errors},
             diverged={**other.diverged, **self.diverged},
             undone={**other.undone, **self.undone},
@@ -128,7 +128,7 @@ def trained(
     return Trained(
         {seed: found[seed][1].measures[found[seed][1].seeds.index(seed)] for seed in kept},
         cost,
-        _origins(origins),
+        joined_origins(origins),
         cell.name,
         facts["source"],
         digest(facts),
@@ -174,7 +174,8 @@ def _mean_ratio(each: Sequence[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def _origins(each: Sequence[str]) -> str:
+def joined_origins(each: Iterable[str]) -> str:
+    """Machines, versions, days and commits, each once."""
     return "; ".join(dict.fromkeys(part for origin in each for part in origin.split("; ")))
 
 
@@ -202,7 +203,7 @@ def _environment(place: RunDirectory) -> tuple[dict[str, float], str]:
         others = [_origin(own["device"], own["torch"], own["started"], own["commit"]) for own in facts.get(REUSED, [])]
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise GradcastError(f"{file} cannot be read ({message_of(error)}); delete {place.path} and run again") from None
-    return cost, _origins([_origin(device, version, day, commit), *others])
+    return cost, joined_origins([_origin(device, version, day, commit), *others])
 
 
 def _origin(device: object, version: object, started: object, commit: object) -> str:
