@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from gradcast.replicas.passes import products
-from gradcast.replicas.passes.products import LARGE, AffineLayers, affine, product
+from gradcast.replicas.passes.products import LARGE, FasterLinear, affine, product
 from tests.replicas.passes.reference import numbers
 
 SIDE = round(LARGE ** (1 / 3)) + 1  # of a cube that is just large enough
@@ -69,13 +69,20 @@ def test_affine_is_one_layer_a_share(
     assert library.has_made(count if size == SIDE else 0)
 
 
-def test_an_ordinary_module_multiplies_so_too(library: Library) -> None:
+def test_an_ordinary_module_multiplies_so_too_where_no_gradient_is_asked_for(library: Library) -> None:
     module = nn.Sequential(nn.Linear(SIDE, SIDE), nn.ReLU(), nn.Linear(SIDE, 3, bias=False))
     x = numbers(SIDE, SIDE)
-    with torch.no_grad(), AffineLayers():
-        found = module(x.float())
-    close(found, module.double()(x))
+    with FasterLinear():
+        taught = module(x.float())
+        assert library.has_made(0)
+        with torch.no_grad():
+            found = module(x.float())
+            vector = torch.nn.functional.linear(x.float(), module[0].weight[0])  # one output, without an axis
+    assert taught.requires_grad
     assert library.has_made(1)
+    close(vector, x @ module[0].weight[0].double())
+    for own in (taught, found):
+        close(own.detach(), module.double()(x).detach())
 
 
 @needs_onednn

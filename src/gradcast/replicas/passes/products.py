@@ -40,7 +40,8 @@ def affine(
     if _pays(images, weight.shape[1]):
         biases = [None] * len(weight) if bias is None else list(bias)
         shares = zip(x.chunk(len(weight)), weight, biases, strict=True)
-        return _joined([_by_onednn(own, w, b) for own, w, b in shares])
+        found = _joined([_by_onednn(own, w, b) for own, w, b in shares])
+        return found if found._base is None else found.clone()
     y = x.new_empty(*x.shape[:-1], weight.shape[1])
     flat = y.view(len(weight), -1, weight.shape[1])
     if bias is None:
@@ -50,18 +51,21 @@ def affine(
     return y
 
 
-class AffineLayers(TorchFunctionMode):
-    """Within this context linear layers of an ordinary module multiply as ``affine`` does; for evaluation."""
+class FasterLinear(TorchFunctionMode):
+    """Within this context large linear layers of any module take the faster library, where no gradient is asked for."""
 
     def __torch_function__(
         self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Ours for linear layers, the ordinary one for everything else."""
-        return _one_layer(*args, **(kwargs or {})) if func is linear else func(*args, **(kwargs or {}))
+        """Ours for large linear layers, the ordinary one for everything else."""
+        if func is linear and not torch.is_grad_enabled():
+            return _linear(*args, **(kwargs or {}))
+        return func(*args, **(kwargs or {}))
 
 
-def _one_layer(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    return affine(x, weight.unsqueeze(0), None if bias is None else bias.unsqueeze(0))
+def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    large = weight.dim() == 2 and _pays(input.reshape(1, -1, input.shape[-1]), len(weight))
+    return _by_onednn(input, weight, bias) if large else linear(input, weight, bias)
 
 
 def _pays(a: Float[Tensor, "n m i"], width: int) -> bool:
