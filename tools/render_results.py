@@ -13,7 +13,8 @@ from tempfile import TemporaryDirectory
 from gradcast.reproduce.correlations import clouds
 from gradcast.reproduce.draw import draw
 from gradcast.reproduce.measured_tables import folder
-from gradcast.reproduce.render import Saved, read_saved
+from gradcast.reproduce.render import Saved, places, read_saved
+from gradcast.reproduce.show_table import TRAINED_ON
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -25,7 +26,7 @@ def main() -> None:
         saved = read_saved(file)
         after = saved.markdown()
         if page.exists():
-            replace_rows(rows(page.read_text(encoding="utf-8")), rows(after))
+            replace_lines(copied(page.read_text(encoding="utf-8")), copied(after))
         page.write_text(after, encoding="utf-8")
         picture(saved, page.with_suffix(".png"))
 
@@ -38,13 +39,15 @@ def picture(saved: Saved, file: Path) -> None:
             shutil.copy(own, file)
 
 
-def rows(page: str) -> list[str]:
-    """Lines of its table."""
-    return [line for line in page.splitlines() if line.startswith("|")]
+def copied(page: str) -> list[str]:
+    """What other pages show of it: lines of its table, and where it was measured, without the commits."""
+    *lines, last = page.splitlines()
+    table = [line for line in lines if line.startswith("|")]
+    return [*table, f"{places(last.removeprefix(TRAINED_ON).removesuffix('.'))}."]
 
 
-def replace_rows(before: list[str], after: list[str]) -> None:
-    """Rows of the page that another page shows too."""
+def replace_lines(before: list[str], after: list[str]) -> None:
+    """Lines of the page that another page shows too."""
     known = dict(zip(before, after, strict=True))
     for page in DOCS.glob("*.md"):
         lines = page.read_text(encoding="utf-8").splitlines()

@@ -5,8 +5,20 @@ from pathlib import Path
 import pytest
 
 from gradcast.reproduce.outcome import Line
+from gradcast.reproduce.render import places
 from gradcast.reproduce.reproduce import Request
-from gradcast.reproduce.show_table import about, difference, gain, heading, label, markdown, noise, save, table
+from gradcast.reproduce.show_table import (
+    TRAINED_ON,
+    about,
+    difference,
+    gain,
+    heading,
+    label,
+    markdown,
+    noise,
+    save,
+    table,
+)
 from gradcast.results.figures.scatter import Cloud
 from gradcast.results.statistics import Interval
 from tests.compared import compare
@@ -105,7 +117,7 @@ def test_the_documentation_shows_tables_as_they_were_saved(name: str, least: int
     rows = [line for line in rows if "not reproduced" not in line]
     assert len(rows) >= least
     assert set(rows) <= set(said)
-    assert own[-1] in said  # device, version, day and commit
+    assert f"{places(own[-1].removeprefix(TRAINED_ON).removesuffix('.'))}." in said
 
 
 def test_a_table_of_nothing_says_why(tmp_path: Path) -> None:

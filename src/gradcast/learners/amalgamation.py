@@ -44,7 +44,7 @@ class Amalgamation:
         return self.advance(batch, unlabelled)
 
     def networks(self) -> list[Replicas]:
-        """The student."""
+        """Networks whose weights the step moves: the student alone."""
         return [self.model]
 
     def kind(self, batch: Batch) -> Hashable:

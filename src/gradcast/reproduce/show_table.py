@@ -26,6 +26,7 @@ TITLES = {
     PER_IMAGE: "MB an image",
     "error": "best error (%)",
 }
+TRAINED_ON = "Trained on "  # device, version, day and commit of every machine
 DIGITS = dict.fromkeys(TITLES, 2) | {"bwt": 4, "fwt": 4, "milliseconds": 3, "growth": 4, PER_IMAGE: 1}
 
 
@@ -97,7 +98,7 @@ def markdown(own: Table, about: str, origins: str = "", notes: Sequence[str] = (
     escaped = [[text.replace("|", "\\|") for text in row] for row in (own.head, ["---"] * len(own.head), *rows)]
     lines = [f"# {own.title}", "", about, "", *(f"| {' | '.join(row)} |" for row in escaped)]
     lines += [line for note in notes for line in ("", f"{note}.")]
-    return "\n".join([*lines, *(["", f"Trained on {origins}."] if origins else [])]) + "\n"
+    return "\n".join([*lines, *(["", f"{TRAINED_ON}{origins}."] if origins else [])]) + "\n"
 
 
 def save(wanted: Request, found: Sequence[Line], groups: Clouds | None = None) -> Path:

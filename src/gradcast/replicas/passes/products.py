@@ -21,7 +21,7 @@ LARGE = 1 << 20  # multiplications; for smaller products a call of oneDNN, 10 mi
 
 
 def product(a: Float[Tensor, "n m i"], b: Float[Tensor, "n i o"]) -> Float[Tensor, "n m o"]:
-    """``a @ b``."""
+    """The products ``a @ b``, side by side."""
     return _joined([one.unsqueeze(0) for one in products(a, b)]) if _pays(a, b.shape[-1]) else a @ b
 
 
