@@ -27,6 +27,7 @@ LEGEND = (
 
 
 def print_list(out: Path, settings: list[str], *, json: bool) -> None:
+    """A line a table; one that cannot take the ``settings`` is left out and named."""
     states, refused = dict[str, dict[str, object]](), dict[str, GradcastError]()
     for name in names():
         try:
@@ -62,7 +63,7 @@ def print_list(out: Path, settings: list[str], *, json: bool) -> None:
 
 
 def standing(experiment: Experiment, out: Path, settings: list[str]) -> dict[str, object]:
-    """How many rows there are, are run with all their seeds or some of them, and cannot be run yet."""
+    """How many rows there are, are measured, are trained with all their seeds or some of them, and cannot be run."""
     wanted = request(experiment.header.id, out=out, settings=settings)
     items = wanted.items()
     cells = [Cell(item.setting, wanted.dtype) for item in items if item.setting is not None]
