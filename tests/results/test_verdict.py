@@ -125,6 +125,14 @@ def test_seeds_that_collapse_are_counted_and_named() -> None:
     assert found.verdict.endswith(f"; {both}")
 
 
+def test_what_is_said_of_seeds_is_of_those_that_are_compared() -> None:
+    """The base has more seeds, some of which collapsed or diverged."""
+    base = Sample("base", dict(enumerate([*TEN, 60.0])), {11: "step 3"})
+    found = judge([Pair(Sample.of("row", plus(TEN, GAINS)), base)])[0]
+    assert found.verdict == judge([Pair(Sample.of("row", plus(TEN, GAINS)), Sample.of("base", TEN))])[0].verdict
+    assert (found.collapsed, found.diverged) == ({}, {})
+
+
 def test_seeds_that_diverge_stay_in_the_test_and_in_the_sentence() -> None:
     row = Sample("row", dict(enumerate(plus(TEN, GAINS)[:8])), {8: "step 3", 9: "step 7"})
     found = judge([Pair(row, Sample.of("base", TEN))])[0]

@@ -1,8 +1,8 @@
 """One row as evidence: its ACC seed by seed, and what else a verdict must know of it."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from statistics import median
 
 from gradcast.errors import GradcastError
@@ -61,6 +61,13 @@ class Sample:
         if self.chance is None or not self.acc:
             return False
         return sum(self.acc.values()) / len(self.acc) < self.chance + LEARNED
+
+    def only(self, seeds: Collection[int]) -> "Sample":
+        """The same row with these seeds alone."""
+        acc = {seed: value for seed, value in self.acc.items() if seed in seeds}
+        diverged = {seed: why for seed, why in self.diverged.items() if seed in seeds}
+        undone = {seed: share for seed, share in self.undone.items() if seed in seeds}
+        return replace(self, acc=acc, diverged=diverged, undone=undone)
 
     def common_seeds(self, other: "Sample") -> list[int]:
         """Seeds that both were trained on, whatever came of it, in the other's order."""

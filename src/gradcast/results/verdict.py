@@ -6,7 +6,7 @@ that make a claim; a row that is better than its base must also beat its control
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -71,9 +71,15 @@ def judge(pairs: Sequence[Pair], elsewhere: Sequence[float] = ()) -> list[Paired
     holm = dict(zip(family, corrected, strict=False))
     size = len(corrected)
     return [
-        _judged(pair, own, p, holm.get(place), size)
+        _judged(_on_common_seeds(pair), own, p, holm.get(place), size)
         for place, (pair, own, p) in enumerate(zip(pairs, differences, raw, strict=True))
     ]
+
+
+def _on_common_seeds(pair: Pair) -> Pair:
+    """What else is said of both rows, as collapsed seeds, is of the seeds that are compared."""
+    common = pair.variant.common_seeds(pair.base)
+    return replace(pair, variant=pair.variant.only(common), base=pair.base.only(common))
 
 
 def _judged(pair: Pair, differences: Differences, p: float, holm: float | None, family: int) -> Paired:
