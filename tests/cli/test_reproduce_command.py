@@ -95,6 +95,7 @@ def test_correlations_of_a_scatter_plot_are_printed(tmp_path: Path, monkeypatch:
     own = wanted(Path(out), "scatter").experiment
     for module in ("reproduce", "measured_tables"):
         monkeypatch.setattr(f"gradcast.reproduce.{module}.load", lambda name: own)
+    monkeypatch.setattr(measured_tables, "folder", lambda: tmp_path)  # nothing comes with the package
     shown = called("reproduce", "T1", "--show", cwd=tmp_path).stdout
     told = json.loads(called("reproduce", "T1", "--show", "--json", cwd=tmp_path).stdout)["correlations"]
     assert told == json.loads((tmp_path / "runs" / "T1" / "result.json").read_text())["correlations"]

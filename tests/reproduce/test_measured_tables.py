@@ -16,7 +16,7 @@ def test_what_was_measured_is_known_with_its_origin_and_what_was_not_is_nothing(
     assert found is not None
     assert "NVIDIA H200" in found.origins
     (gem,) = (line for line in found.lines if line.item.name == "gem")
-    assert gem.ours["acc"].seeds == 10
+    assert gem.ours["acc"].seeds == 32
     assert gem.trained is not None
     assert gem.ours["acc"].mean == pytest.approx(np.mean(gem.trained.values("acc")))
     assert measured("E5") is None

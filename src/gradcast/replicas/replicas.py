@@ -24,7 +24,6 @@ from gradcast.replicas.passes.choice import choose, only_linear
 from gradcast.replicas.passes.divided import Divided, divided
 from gradcast.replicas.passes.factors import Factor, Factors
 from gradcast.replicas.passes.first_layer_cache import Kept, Which
-from gradcast.replicas.passes.products import FasterLinear
 from gradcast.replicas.passes.trial import Outputs
 from gradcast.replicas.stacking import Pieces, stacked_weights, trained
 
@@ -214,8 +213,7 @@ class Replicas:
         if isinstance(way, Divided):
             return way.evaluated(self.modules, folded.channels_last(x))
         images = folded.channels_last(x) if way is folded.outputs else x.contiguous()
-        with FasterLinear():
-            return torch.stack([module(images) for module in self.modules])
+        return torch.stack([module(images) for module in self.modules])
 
     @cached_property
     def modules(self) -> list[nn.Module]:

@@ -14,6 +14,7 @@ from gradcast.data.images import Images
 from gradcast.devices import Place
 from gradcast.errors import GradcastError
 from gradcast.replicas.heads import Heads, TaskKnowledge
+from gradcast.replicas.passes.products import FasterLinear
 from gradcast.replicas.replicas import Replicas
 from gradcast.streams.scale import Scale
 from gradcast.streams.stream import Stream
@@ -56,7 +57,7 @@ class SharedTests:
         size = min(CHUNK[kind], max(VALUES[kind] // self.x[0].numel(), 1))
         for start, end, theta in self._runs(trainer, tasks):
             hits = []
-            with _with_weights(model, theta):
+            with _with_weights(model, theta), FasterLinear():
                 for place in range(start, end, size):
                     chunk = slice(place, min(place + size, end))
                     images = self.scale(self.x[chunk], self.dtype)
