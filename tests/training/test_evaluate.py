@@ -17,7 +17,7 @@ from gradcast.streams.scale import Scale
 from gradcast.streams.stream import Stream
 from gradcast.streams.task_data import TaskData
 from gradcast.training import evaluate
-from gradcast.training.evaluate import CHUNK, VALUES, OwnTests, SharedTests, task_knowledge
+from gradcast.training.evaluate import CHUNK, FILTERED_CHUNK, SIZE, OwnTests, SharedTests, task_knowledge
 from gradcast.training.step import Step
 from gradcast.training.task_modules import TaskModules
 from gradcast.training.trainer import StepTrainer
@@ -60,6 +60,21 @@ class Contrary(Finetune):
         return lambda x: -model.everything(x, statistics="frozen").z
 
 
+class Counting(torch.nn.Module):
+    """Notes how many images come at once."""
+
+    def __init__(self, seen: list[int]) -> None:
+        super().__init__()
+        self.seen = seen
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.seen.append(len(x))
+        return x
+
+    def __deepcopy__(self, memo: object) -> "Counting":
+        return Counting(self.seen)
+
+
 def test_accuracy_of_every_replica_on_every_task() -> None:
     x = np.array([0, 100, 200, 255], np.uint8).reshape(4, 1, 1, 1)
     tests = [Images(x, np.array([0, 0, 1, 1])), Images(x[:2], np.array([1, 1]))]
@@ -80,8 +95,7 @@ def test_drop_last_never_looks_at_the_last_image_and_counts_it_as_wrong() -> Non
 
 def test_large_images_come_in_smaller_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of CIFAR's size a GPU sees 2,552 at once, ten thousand of which would fill it with features."""
-    assert VALUES["cuda"] // (3 * 32 * 32) == 2552
-    assert {kind: values // (28 * 28) for kind, values in VALUES.items()} == CHUNK
+    assert FILTERED_CHUNK["cuda"] * SIZE // (3 * 32 * 32) == 2552
     x, y = np.zeros((11, 1, 2, 2), np.uint8), np.zeros(11, np.int64)
     x[7] = 255
     evaluator = SharedTests([Images(x, y)], Scale(), drop_last=False, place=PLACE)
@@ -93,10 +107,25 @@ def test_large_images_come_in_smaller_chunks(monkeypatch: pytest.MonkeyPatch) ->
             seen.append(len(images)) or torch.stack([0.5 - images[:, 0, 0, 0], images[:, 0, 0, 0]], -1)[None]
         ),
     )
-    for values in (18, 3, 10**9):
-        monkeypatch.setitem(evaluate.VALUES, "cpu", values)
+    monkeypatch.setattr(evaluate, "SIZE", 1)
+    for pixels in (18, 3, 44):
+        monkeypatch.setitem(evaluate.CHUNK, "cpu", pixels)
         assert evaluator(own, range(1)).item() == 10 / 11
     assert seen == [4, 4, 3, *[1] * 11, 11]
+
+
+def test_networks_with_filters_see_fewer_images_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = np.zeros((7, 1, 8, 8), np.uint8), np.zeros(7, np.int64)
+    evaluator = SharedTests([Images(x, y)], Scale(), drop_last=False, place=Place(CPU, torch.float32))
+    monkeypatch.setitem(evaluate.CHUNK, "cpu", 5)
+    monkeypatch.setitem(evaluate.FILTERED_CHUNK, "cpu", 3)
+    for layer, expected in ((nn.Linear(64, 2), [5, 2]), (nn.Conv2d(1, 2, 8), [3, 3, 1])):
+        layers = [nn.Flatten(), layer] if isinstance(layer, nn.Linear) else [layer, nn.Flatten()]
+        seen = list[int]()
+        network = nn.Sequential(Counting(seen), *layers)
+        model = Replicas([network], Heads.even(2), device=CPU, dtype=torch.float32)
+        evaluator(StepTrainer(Step(model, Finetune(), 0.1)), range(1))
+        assert seen == expected
 
 
 def test_chunks_cover_everything() -> None:

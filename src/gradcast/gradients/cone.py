@@ -11,7 +11,6 @@ tensors live.
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
-from torch.nn.functional import pad
 
 from gradcast.errors import GradcastError
 from gradcast.replicas.passes.kernels import installed
@@ -52,14 +51,25 @@ def _products(
 
     The parameters are cut into pieces: a product of few long rows would keep few cores busy.
     """
-    size, length = rows.shape[1:]
-    pieces, line = (-(-length // PIECE), 64) if rows.is_cuda else (HALVES, 1)
-    wide = torch.cat([rows, gradient.unsqueeze(1)], dim=1).double()
-    if missing := -length % (pieces * line):
-        wide = pad(wide, (0, missing))
-    cut = wide.unflatten(-1, (pieces, -1)).transpose(1, 2)
-    products = (cut @ cut.mT).sum(1)
+    together = len(rows) if rows.is_cuda else 1  # on a host one replica after another, which a cache may hold
+    pairs = zip(rows.split(together), gradient.split(together), strict=True)
+    products = torch.cat([_squares(*pair) for pair in pairs])
+    size = rows.shape[1]
     return products[:, :size, :size], products[:, :size, size]
+
+
+def _squares(rows: Float[Tensor, "n t p"], gradient: Float[Tensor, "n p"]) -> Float[Tensor, "n u u"]:
+    """Inner products of the rows and the gradient, which is the last of u = t + 1."""
+    replicas, size, length = rows.shape
+    pieces, line = (-(-length // PIECE), 64) if rows.is_cuda else (HALVES, 1)
+    whole = -(-length // (pieces * line)) * pieces * line
+    wide = rows.new_empty(replicas, size + 1, whole, dtype=torch.float64)
+    wide[:, :size, :length] = rows
+    wide[:, size, :length] = gradient
+    wide[..., length:] = 0
+    cut = wide.unflatten(-1, (pieces, -1)).transpose(1, 2)
+    products: Tensor = cut @ cut.mT
+    return products.sum(1)
 
 
 def solve(

@@ -45,4 +45,4 @@ class PastGradients:
         if self.formed is not None:
             return self.formed if replicas is None else self.formed[replicas]
         assert self.factors is not None
-        return (self.factors if replicas is None else self.factors.of(replicas)).rows()
+        return self.factors.rows(replicas)

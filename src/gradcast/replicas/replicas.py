@@ -77,6 +77,11 @@ class Replicas:
         return self.theta.shape[0]
 
     @property
+    def filtered(self) -> bool:
+        """Whether the network has convolutions."""
+        return any(len(shape) > 2 for shape in self.shapes)
+
+    @property
     def capturable(self) -> bool:
         """Whether a step may become a CUDA graph, as far as the network is concerned."""
         return self.ranks is None and one_by_one.outputs not in (self.outputs, self.featured_outputs)

@@ -21,8 +21,9 @@ from gradcast.streams.stream import Stream
 from gradcast.streams.task_data import TaskData
 from gradcast.training.trainer import Trainer
 
-CHUNK = {"cpu": 800, "cuda": 10_000}  # images a forward pass: what a cache holds, what keeps a GPU busy
-VALUES = {name: count * 28 * 28 for name, count in CHUNK.items()}  # of their pixels, at most; features take far more
+CHUNK = {"cpu": 3_200, "cuda": 10_000}  # images a forward pass: what a cache holds, what keeps a GPU busy
+FILTERED_CHUNK = {"cpu": 800, "cuda": 10_000}  # the same through filters, whose outputs are larger than the images
+SIZE = 28 * 28  # pixels of these images; of larger ones there are fewer
 OWN_CHUNK = {"cpu": 64, "cuda": 512}  # the same where every replica has images of its own
 Both = tuple[Float[Tensor, "r tasks"], Float[Tensor, "r tasks"]]  # accuracies with the task, and without it
 
@@ -54,7 +55,8 @@ class SharedTests:
         model, first, score = trainer.evaluated, tasks.start, trainer.scorer()
         right = torch.zeros(2, model.count, len(tasks), dtype=torch.float64, device=self.y.device)
         kind = self.y.device.type
-        size = min(CHUNK[kind], max(VALUES[kind] // self.x[0].numel(), 1))
+        count = (FILTERED_CHUNK if model.filtered else CHUNK)[kind]
+        size = min(count, max(count * SIZE // self.x[0].numel(), 1))
         for start, end, theta in self._runs(trainer, tasks):
             hits = []
             with _with_weights(model, theta), FasterLinear():

@@ -38,16 +38,18 @@ class Factors:
     first: Tensor  # [n, o], the first layer's outputs
     met: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)  # what ``alike`` found last
 
-    def rows(self) -> Float[Tensor, "r k p"]:
-        """The gradients themselves, one a pass."""
-        first = self.layers[0].x
-        whole = first.new_empty(*first.shape[:2], self.size)
-        for layer in self.layers:
-            found = products(layer.d.flatten(0, 1).mT, layer.x.flatten(0, 1))
-            for row, own in zip(whole.flatten(0, 1)[:, layer.weight], found, strict=True):
-                row.view(own.shape).copy_(own)
-            if layer.bias is not None:
-                whole[..., layer.bias] = layer.d.sum(2)
+    def rows(self, replicas: Bool[Tensor, " r"] | None = None) -> Float[Tensor, "some k p"]:
+        """The gradients themselves, one a pass, of all replicas or some."""
+        count, passes = self.layers[0].x.shape[:2]
+        chosen = range(count) if replicas is None else replicas.nonzero().squeeze(1).tolist()
+        whole = self.layers[0].x.new_empty(len(chosen), passes, self.size)
+        for own, replica in zip(whole, chosen, strict=True):
+            for layer in self.layers:
+                found = products(layer.d[replica].mT, layer.x[replica])
+                for row, gradient in zip(own[:, layer.weight], found, strict=True):
+                    row.view(gradient.shape).copy_(gradient)
+                if layer.bias is not None:
+                    own[:, layer.bias] = layer.d[replica].sum(1)
         return whole
 
     def inner(self, others: Sequence["Factors"]) -> Float[Tensor, "r k"]:
@@ -82,11 +84,6 @@ class Factors:
         """What the first layer's outputs would change by, were the others' gradient added to its weights."""
         d = _side_by_side([other.layers[0].d for other in others])
         return product(self.alike(others, 0), d)
-
-    def of(self, replicas: Bool[Tensor, " r"]) -> "Factors":
-        """Those of some replicas."""
-        chosen = [replace(layer, x=layer.x[replicas], d=layer.d[replicas]) for layer in self.layers]
-        return Factors(tuple(chosen), self.size, self.first)
 
     def where(self, used: Bool[Tensor, " r"]) -> "Factors":
         """Zero for the other replicas."""

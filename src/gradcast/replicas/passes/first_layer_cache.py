@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from gradcast.replicas.passes.factors import Factors
-from gradcast.replicas.passes.products import product
+from gradcast.replicas.passes.products import affine
 
 AGE = 50  # steps after which the product is computed anew, so that rounding does not add up
 Which = tuple[int, int]  # names memories that stand still: see ``memory.Past``
@@ -75,9 +75,10 @@ class Kept:
         theta, first = self.theta, self.factors.first
         y = first.view(len(theta), -1, first.shape[-1])
         y -= lr * self.factors.response(made_of)
-        if changed is not None and changed.any():
-            layer = self.factors.layers[0]
-            weight = theta[changed, layer.weight].unflatten(1, (y.shape[-1], -1))
-            anew = product(layer.x[changed].flatten(1, 2), weight.mT)
-            y[changed] = anew if layer.bias is None else anew + theta[changed, layer.bias].unsqueeze(1)
+        layer = self.factors.layers[0]
+        for replica in [] if changed is None else changed.nonzero().squeeze(1).tolist():
+            own = theta[replica : replica + 1]
+            weight = own[:, layer.weight].unflatten(1, (y.shape[-1], -1))
+            bias = None if layer.bias is None else own[:, layer.bias]
+            y[replica] = affine(layer.x[replica].flatten(0, 1), weight, bias)
         self.version = theta._version

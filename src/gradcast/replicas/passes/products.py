@@ -29,7 +29,7 @@ def products(a: Float[Tensor, "n m i"], b: Float[Tensor, "n i o"]) -> Sequence[F
     """The same, one by one: who copies them to where they belong need not copy them side by side first."""
     if not _pays(a, b.shape[-1]):
         return (a @ b).unbind()
-    return [_by_onednn(own, factor.t(), None) for own, factor in zip(a, b, strict=True)]
+    return [_by_onednn(own, factor.t(), None) for own, factor in zip(a.contiguous(), b, strict=True)]
 
 
 def affine(
