@@ -64,7 +64,7 @@ def test_only_the_tasks_column_moves_and_answers_of_earlier_tasks_stay_bit_for_b
         for earlier in range(task + 1):
             now = model.forward(x, earlier, statistics="frozen", theta=model.theta).z
             assert torch.equal(now, answers[earlier])
-    assert model.outputs is folded.outputs
+    assert model.ways.chosen[model.module] is folded.outputs
 
 
 def test_steps_are_those_of_one_network_with_torchs_own_optimizer() -> None:

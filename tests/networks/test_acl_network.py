@@ -104,8 +104,7 @@ def test_a_residual_network_may_be_the_shared_module_and_all_is_folded() -> None
         torch.testing.assert_close(found[replica], module(x[replica]))
     logits = model.forward(x, 1, statistics="frozen").z
     assert torch.equal(logits, found[..., :3])
-    assert model.outputs is not None
-    assert model.outputs.__module__ == "gradcast.replicas.passes.folded"
+    assert model.ways.chosen[model.module].__module__ == "gradcast.replicas.passes.folded"
 
 
 def test_the_network_of_linear_layers_shows_both_modules_the_whole_image() -> None:

@@ -11,20 +11,18 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from gradcast.cluster.ranks import Ranks
-from gradcast.errors import GradcastError
 from gradcast.gradients.cross_entropy import class_slope
 from gradcast.gradients.gradient import Gradient, PastGradients
 from gradcast.gradients.sgd import LearningRate, descend
 from gradcast.networks.featured import PREFIX, Featured
 from gradcast.replicas.heads import Heads
 from gradcast.replicas.pass_types import Backward, How, Pass, Statistics, buffers_for, updating_replicas
-from gradcast.replicas.passes import folded, one_by_one
+from gradcast.replicas.passes import folded
 from gradcast.replicas.passes.chance import Chance
-from gradcast.replicas.passes.choice import choose, only_linear
-from gradcast.replicas.passes.divided import Divided, divided
+from gradcast.replicas.passes.divided import Divided
 from gradcast.replicas.passes.factors import Factor, Factors
 from gradcast.replicas.passes.first_layer_cache import Kept, Which
-from gradcast.replicas.passes.trial import Outputs
+from gradcast.replicas.passes.ways import Ways
 from gradcast.replicas.stacking import Pieces, stacked_weights, trained
 
 __all__ = ["Pass", "Replicas", "Statistics"]
@@ -64,10 +62,8 @@ class Replicas:
         }
         self.trained = trained(self.module)
         self.theta, self.buffers = stacked_weights(modules, device, dtype)
-        self.outputs: Outputs | None = None  # how passes are computed; known when the first images come
-        self.featured_outputs: Outputs | None = None  # the same where features are asked for
+        self.ways = Ways(ranks, dtype, self.inner, whole=self.trained is None)
         self.kept = Kept(self.theta)
-        self.linear = False  # only linear layers have weights, and the device is the host
         self.frozen: Mapping[str, Tensor] = {}  # weights of stages before these, which all replicas share
         self.rates: Float[Tensor, " p"] | None = None  # factors on the learning rate; None: all are 1
 
@@ -84,7 +80,7 @@ class Replicas:
     @property
     def capturable(self) -> bool:
         """Whether a step may become a CUDA graph, as far as the network is concerned."""
-        return self.ranks is None and one_by_one.outputs not in (self.outputs, self.featured_outputs)
+        return self.ways.capturable
 
     def parameters(self, theta: Float[Tensor, "*any p"]) -> dict[str, Tensor]:
         """Views of flat weights under the network's own names."""
@@ -166,7 +162,8 @@ class Replicas:
             return Gradient(found.rows().squeeze(1), None if found.factors is None else (found.factors,))
 
         def at_images(dz: Tensor) -> Tensor:
-            way, found = self._way(x, featured=featured), torch.autograd.grad(z, x, dz.reshape(z.shape))[0]
+            found = torch.autograd.grad(z, x, dz.reshape(z.shape))[0]
+            way = self.ways.of(self.featured if featured else self.module, x)
             return way.summed(found, x.shape[1]) if isinstance(way, Divided) else found
 
         return Pass(z.detach().flatten(1, 2), y.detach().flatten(1, 2), pull, at_images)
@@ -214,7 +211,7 @@ class Replicas:
     @torch.no_grad()
     def outputs_of(self, x: Float[Tensor, "n *shape"]) -> Float[Tensor, "r n outputs"]:
         """What every replica says of images that all share, in evaluation mode; nothing is updated."""
-        way = self.outputs if self.ranks is None else self._way(x, featured=False)
+        way = self.ways.chosen.get(self.module) if self.ranks is None else self.ways.of(self.module, x)
         if isinstance(way, Divided):
             return way.evaluated(self.modules, folded.channels_last(x))
         images = folded.channels_last(x) if way is folded.outputs else x.contiguous()
@@ -246,15 +243,15 @@ class Replicas:
     ) -> tuple[Float[Tensor, "r k m c"], Backward]:
         """Outputs, and what leads from a gradient of something made of them to one weight gradient a pass."""
         images = x.flatten(0, 2)
-        outputs = self._way(images, featured=featured)
+        module = self.featured if featured else self.module
+        outputs = self.ways.of(module, images)
         theta = self.theta if theta is None else theta
-        if self.linear and not featured:
+        if module in self.ways.linear:
             return self._linear_pass(images, x.shape[:3], theta, first)
         theta = theta.detach().unsqueeze(1).expand(-1, x.shape[1], -1).requires_grad_(not x.requires_grad)
         noise = self.chance.unlabelled if unlabelled else self.chance.labelled
-        module, weights = self.module, self.parameters(theta)
+        weights = self.parameters(theta)
         if featured:
-            module = self.featured
             weights, buffers = ({PREFIX + name: t for name, t in named.items()} for named in (weights, buffers))
         y = outputs(module, weights, buffers, images, noise).to(theta.dtype)
 
@@ -264,28 +261,6 @@ class Replicas:
             return PastGradients(found if self.trained is None else found * self.trained)
 
         return y.unflatten(0, x.shape[:3]), backward
-
-    def _way(self, images: Float[Tensor, "n *shape"], *, featured: bool) -> Outputs:
-        """How passes are computed, chosen when the first images come."""
-        known = self.featured_outputs if featured else self.outputs
-        if known is not None:
-            return known
-        training, module = self.module.training, self.featured if featured else self.module
-        way = choose(module, images)
-        chosen = way if self.ranks is None else divided(way, self.ranks, module, images)
-        if featured:
-            self.featured_outputs = chosen
-        else:
-            self.outputs = chosen
-            fits = not images.is_cuda and chosen is folded.outputs and self.trained is None  # alone, on the host
-            self.linear = fits and only_linear(self.module, images)
-        self.module.train(training)
-        if self.inner != self.theta.dtype and way is not folded.outputs:
-            raise GradcastError(
-                f"dtype = 'bf16' is for networks that can be folded, {type(self.module).__name__} cannot; "
-                "set dtype=tf32"
-            )
-        return chosen
 
     def _linear_pass(
         self, images: Tensor, shape: torch.Size, theta: Tensor, first: Tensor | None
