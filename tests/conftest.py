@@ -42,7 +42,7 @@ def chosen_passes() -> dict[object, Any]:
 @pytest.fixture
 def known_passes(chosen_passes: dict[object, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """How passes are computed is found out once a network, not once a row: that takes longer than a short training."""
-    from gradcast.replicas import replicas  # after the hook
+    from gradcast.replicas.passes import ways  # after the hook
     from gradcast.replicas.passes.choice import choose
 
     def remembered(module: torch.nn.Module, images: torch.Tensor) -> Any:
@@ -51,7 +51,7 @@ def known_passes(chosen_passes: dict[object, Any], monkeypatch: pytest.MonkeyPat
             chosen_passes[key] = choose(module, images)
         return chosen_passes[key]
 
-    monkeypatch.setattr(replicas, "choose", remembered)
+    monkeypatch.setattr(ways, "choose", remembered)
 
 
 @pytest.fixture

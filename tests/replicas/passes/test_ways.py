@@ -33,6 +33,14 @@ def test_a_network_is_tried_once_and_stays_in_its_mode() -> None:
     assert own.of(module, torch.rand(2, 99)) is folded.outputs  # no image is looked at again
 
 
+def test_so_does_a_network_within_another() -> None:
+    module = layers().eval()
+    featured = Featured(module, 3)
+    assert featured.training
+    ways().of(featured, torch.rand(2, 4))
+    assert not any(part.training for part in module.modules())
+
+
 def test_only_networks_whose_linear_layers_have_all_weights_count_as_linear() -> None:
     own, module = ways(), layers()
     featured, filtered = Featured(module, 3), nn.Sequential(nn.Conv2d(1, 2, 2), nn.Flatten(), nn.Linear(2, 3))

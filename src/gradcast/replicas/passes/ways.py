@@ -31,11 +31,12 @@ class Ways:
         return self.ranks is None and one_by_one.outputs not in self.chosen.values()
 
     def of(self, module: nn.Module, images: Float[Tensor, "n *shape"]) -> Outputs:
-        """The network's way, after a trial where there was none; the network stays in its mode."""
+        """The network's way, after a trial where there was none; every part of it stays in its mode."""
         if module not in self.chosen:
-            training = module.training
+            modes = [(part, part.training) for part in module.modules()]  # a network's may not be its wrapper's
             self.chosen[module] = self._choose(module, images)
-            module.train(training)
+            for part, training in modes:
+                part.training = training
         return self.chosen[module]
 
     def _choose(self, module: nn.Module, images: Tensor) -> Outputs:
