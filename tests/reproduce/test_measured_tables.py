@@ -24,6 +24,14 @@ def test_what_was_measured_is_known_with_its_origin_and_what_was_not_is_nothing(
     assert 0 < len(measured_rows("E3")) < len(load("E3").items)
 
 
+@pytest.mark.parametrize("name", ["F8", "F9", "F10", "F11", "F12"])
+def test_rows_of_a_figure_count_as_measured_where_they_can_be_drawn(name: str) -> None:
+    found = measured(name)
+    assert found is not None
+    drawn = [line.item for line in found.lines if line.trained is not None and line.trained.task_numbers]
+    assert measured_rows(name) == drawn
+
+
 def test_a_figure_has_the_rows_that_other_tables_have_of_it() -> None:
     table, figure = measured("E3"), measured("F11")
     assert table is not None

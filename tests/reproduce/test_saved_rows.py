@@ -17,7 +17,7 @@ from gradcast.reproduce.experiment import load
 from gradcast.reproduce.experiment_tables import Kind
 from gradcast.reproduce.measured_tables import folder
 from gradcast.reproduce.reproduce import Request, outcome, request, train
-from gradcast.reproduce.rows import results
+from gradcast.reproduce.rows import not_drawn, results
 from gradcast.reproduce.saved_rows import known
 from gradcast.reproduce.show_table import save
 from gradcast.reproduce.trained import Trained
@@ -193,6 +193,22 @@ def test_tables_keep_of_tasks_what_figures_draw_and_nothing_else(tmp_path: Path)
     )
     assert '"tasks"' in larger
     assert '"tasks"' not in smaller
+
+
+def test_a_figure_of_every_task_trains_what_a_saved_table_does_not_say(tmp_path: Path) -> None:
+    own = wanted(trained(), "matrices")
+    file = save(replace(own, out=tmp_path), outcome(own, {})) / "result.json"
+    facts = json.loads(file.read_text())
+    for row in facts["rows"]:
+        if row["name"] in ("gem", "base-1"):  # of one cell
+            del row["trained"]["seeds"]["0"]["tasks"]
+    file.write_text(json.dumps(facts))
+    figure = replace(own, out=tmp_path / "empty", known=known_rows(file, own))
+    table = replace(wanted(trained(), "table"), out=tmp_path / "empty", known=figure.known)
+    assert figure.missing(figure.experiment.item("gem"), own.seeds) == [0]
+    assert table.missing(table.experiment.item("gem"), own.seeds) == []
+    assert [line.item.name for line in not_drawn(figure.experiment, outcome(figure, {}))] == ["gem", "base-1"]
+    assert not not_drawn(table.experiment, outcome(table, {}))
 
 
 def test_a_damaged_matrix_is_refused(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from gradcast.runs.jsontext import to_json
 
 LEGEND = (
     "measured: rows whose numbers come with gradcast; gradcast reproduce ID --show",
+    "of figures 8 to 12: rows of which what happened in every task is known",
     "published: how many of them have published figures, of all rows that have",
     "trained: rows trained here, with all their seeds; begun: with some of them",
     "gradcast reproduce ID trains what is missing; add --quick for a look in minutes.",

@@ -13,6 +13,11 @@ from gradcast.reproduce.experiment_tables import Kind
 TASK_BY_TASK: tuple[Kind, ...] = ("curves", "courses", "scatter", "matrices")
 
 
+def task_by_task(experiment: Experiment) -> bool:
+    """Whether it is a figure of what happened in every task."""
+    return experiment.header.kind in TASK_BY_TASK
+
+
 def drawn_cells(experiment: Experiment, dtype: Arithmetic) -> frozenset[str]:
     """Names of cells of this experiment, if it is such a figure, and of all figures as they come with the package."""
     return _cells(experiment, dtype) | _of_the_package(dtype)
@@ -24,7 +29,7 @@ def _of_the_package(dtype: Arithmetic) -> frozenset[str]:
 
 
 def _cells(experiment: Experiment, dtype: Arithmetic) -> frozenset[str]:
-    if experiment.header.kind not in TASK_BY_TASK:
+    if not task_by_task(experiment):
         return frozenset()
     settings = [item.setting for item in experiment.items if item.setting is not None]
     return frozenset(Cell(setting, dtype).name for setting in settings if setting.one_task is None)

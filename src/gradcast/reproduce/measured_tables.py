@@ -12,6 +12,7 @@ from gradcast.reproduce.cells import Cell
 from gradcast.reproduce.experiment import Experiment, Item, load
 from gradcast.reproduce.render import NOWHERE, Saved, read_saved
 from gradcast.reproduce.reproduce import Request, outcome
+from gradcast.reproduce.rows import not_drawn
 from gradcast.reproduce.trained import Trained, joined_origins
 
 
@@ -28,9 +29,12 @@ def measured(name: str) -> Saved | None:
 
 
 def measured_rows(name: str) -> list[Item]:
-    """Its rows that have a number."""
+    """Its rows that have a number and, in a figure of every task, can be drawn."""
     found = measured(name)
-    return [] if found is None else [line.item for line in found.lines if line.ours]
+    if found is None:
+        return []
+    lacking = not_drawn(found.wanted.experiment, found.lines)
+    return [line.item for line in found.lines if line.ours and line not in lacking]
 
 
 def _of_another(experiment: Experiment) -> Saved | None:

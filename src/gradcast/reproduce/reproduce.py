@@ -10,6 +10,7 @@ from gradcast.cluster.cell_task import Cluster
 from gradcast.devices import Arithmetic
 from gradcast.errors import Diverged, GradcastError
 from gradcast.reproduce.cells import Cell
+from gradcast.reproduce.drawn_cells import task_by_task
 from gradcast.reproduce.error_rates import with_errors
 from gradcast.reproduce.experiment import Experiment, Item, load
 from gradcast.reproduce.outcome import FAILED, Line, lines
@@ -74,12 +75,16 @@ class Request:
         return not self.quick and not self.settings
 
     def known_seeds(self, item: Item) -> set[int]:
-        """Those that need not be trained; none, if what was trained here saw other data."""
+        """Those that need not be trained; none, if what was trained here saw other data.
+
+        A figure of every task needs what a saved table may not say of a seed: then the seed is trained.
+        """
         before = self.known.get(item.name)
         if before is None or item.setting is None:
             return set()
         here = Cell(item.setting, self.dtype).data(self.cells)
-        return {*before.measures, *before.diverged} if here in ("", before.data) else set()
+        told = before.task_numbers if task_by_task(self.experiment) else before.measures
+        return {*told, *before.diverged} if here in ("", before.data) else set()
 
     def missing(self, item: Item, seeds: Sequence[int]) -> list[int]:
         """Those of these seeds of a row that are neither known nor trained here."""

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gradcast.reproduce.drawn_cells import TASK_BY_TASK
+from gradcast.reproduce.drawn_cells import task_by_task
+from gradcast.reproduce.experiment import Experiment
 from gradcast.reproduce.outcome import Line
 from gradcast.reproduce.reproduce import DTYPE, Request
 from gradcast.results.result import RowResult
@@ -36,9 +37,7 @@ def result(line: Line) -> RowResult | None:
 
 def left_out(wanted: Request, found: Sequence[Line]) -> list[str]:
     """A sentence that names rows with numbers that a figure lacks, and the command that trains them; or none."""
-    if wanted.experiment.header.kind not in TASK_BY_TASK:
-        return []
-    lacking = [line for line in found if line.ours and not _complete(line)]
+    lacking = not_drawn(wanted.experiment, found)
     if not lacking:
         return []
     changes = [*wanted.settings, *([] if wanted.dtype == DTYPE else [f"dtype={wanted.dtype}"])]
@@ -48,6 +47,11 @@ def left_out(wanted: Request, found: Sequence[Line]) -> list[str]:
         "table does not say what happened task by task; "
         f"{command}{''.join(f' --set {change}' for change in changes)} trains them"
     ]
+
+
+def not_drawn(experiment: Experiment, found: Sequence[Line]) -> list[Line]:
+    """Rows with numbers of which a figure of every task cannot draw all seeds."""
+    return [line for line in found if line.ours and not _complete(line)] if task_by_task(experiment) else []
 
 
 def _complete(line: Line) -> bool:
