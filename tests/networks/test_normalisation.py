@@ -1,4 +1,5 @@
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -6,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from gradcast.networks.normalisation import NormRelu, batch_norm_relu
+from gradcast.networks.normalisation import NormRelu, batch_norm_relu, needs_several
 
 
 @pytest.mark.parametrize("leak", [0.0, 0.1])
@@ -28,6 +29,32 @@ def test_it_is_batch_norm_sum_and_relu(with_skip: bool, leak: float) -> None:
 
 def test_its_weights_have_the_names_of_batch_norm() -> None:
     assert list(NormRelu(3).state_dict()) == list(nn.BatchNorm2d(3).state_dict())
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [
+        ((3, 4, 4), True),  # one number a channel after both strides
+        ((3, 8, 8), False),
+    ],
+)
+def test_a_pass_of_one_image_has_a_variance_where_every_layer_sees_several_values(
+    shape: tuple[int, ...], expected: bool
+) -> None:
+    layers = [nn.Conv2d(3, 4, 3, 2, 1), nn.BatchNorm2d(4), nn.Conv2d(4, 4, 3, 2, 1), NormRelu(4), nn.Flatten()]
+    network = nn.Sequential(*layers)
+    before = torch.get_rng_state()
+    assert needs_several(network, shape) is expected
+    assert torch.equal(torch.get_rng_state(), before)
+    assert network.training
+    assert network.state_dict()["1.num_batches_tracked"] == 0
+    with pytest.raises(ValueError, match="more than 1 value per channel") if expected else nullcontext():
+        network(torch.rand(1, *shape))  # torch's own answer
+
+
+def test_networks_without_batch_norm_take_single_images() -> None:
+    assert not needs_several(nn.Linear(3, 2), (3,))
+    assert needs_several(nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2)), (3,))
 
 
 class Taking(TorchFunctionMode):

@@ -92,7 +92,7 @@ CASES = [
          ("signal.name=soft", "signal.outputs=seen", "model.heads=masked")),
     Case(10, (*SPLIT, *ALEXNET, "learner.name=acl", "signal.name=soft", "signal.outputs=seen", *EQUAL),
          "set model.heads=masked, or leave it out", (*SPLIT, "signal.name=soft", "signal.outputs=seen")),
-    Case(11, ("signal.name=contrastive", "policy.batch=1"), "'contrastive' tells images apart: set policy.batch to 2",
+    Case(11, ("signal.name=contrastive", "policy.batch=1"), "'contrastive' compares images of a batch",
          ("signal.name=contrastive", "policy.batch=2")),
     Case(12, ("signal.name=distil", "policy.batchnorm=frozen"), "set policy.batchnorm to 'separate'",
          ("signal.name=distil", "policy.batchnorm=separate")),

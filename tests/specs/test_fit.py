@@ -98,6 +98,19 @@ def test_passes_of_one_image_are_refused(change: str, key: str) -> None:
         check(found, stream(found))
 
 
+def test_larger_images_may_pass_alone() -> None:
+    """The last layers of a ResNet see 2 x 2 values a channel of 16 x 16 pixels, and a single one of 8 x 8."""
+    network = "model={name='slim-resnet18', width=2}"
+    found = (
+        load("digits", [network, "stream.samples=40", "policy.batch=1", "learner.memory=1", "stream.batch=1"])
+        .rows[1]
+        .setting
+    )
+    check(found, stream(found, (16, 16)))
+    with pytest.raises(GradcastError, match="leads to a pass of a single image"):
+        check(found, stream(found))
+
+
 def test_a_reference_of_one_image_is_refused_as_well() -> None:
     found = setting("learner.name=a-gem", "learner.reference=1")
     with pytest.raises(GradcastError, match=r"learner\.reference leads to a pass of a single image"):

@@ -132,7 +132,7 @@ def test_published_constants() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (["signal.name=contrastive", "policy.batch=1"], "'contrastive' tells images apart: set policy.batch to 2"),
+        (["signal.name=vicreg", "policy.batch=1"], "'vicreg' compares images of a batch: set policy.batch to 2"),
         (["signal.name=distil", "policy.batchnorm=frozen"], "set policy.batchnorm to 'separate'"),
         (["signal.name=soft", "signal.scaled=true", "signal.weight=3.0"], "signal.weight does nothing where"),
     ],

@@ -17,6 +17,7 @@ from gradcast.head_start.course import Course
 from gradcast.head_start.pretrain_options import PretrainOptions, model_table, pool_table
 from gradcast.networks import registry as networks
 from gradcast.networks.featured import Featured
+from gradcast.networks.normalisation import needs_several
 from gradcast.replicas.heads import Heads
 from gradcast.specs import build
 from gradcast.streams.named_augmentations import all_named_by, named
@@ -63,10 +64,10 @@ def pretrain_course(
 
 
 def _check_network(network: Callable[[], nn.Module], shape: Shape, outputs: int, *, passing: int) -> None:
-    """It ends in a linear layer, and its BatchNorm sees more than one image in a pass."""
+    """It ends in a linear layer, and its BatchNorm layers see more than one value a channel."""
     with torch.random.fork_rng(devices=[]):  # a trial leaves the caller's random numbers alone
         made = network()
     images = torch.rand(2, *shape, generator=torch.Generator().manual_seed(0))
     Featured(made, outputs).check(images.to(next(made.parameters()).dtype))
-    if passing < 2 and any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in made.modules()):
+    if passing < 2 and needs_several(made, shape):
         raise GradcastError("--batch 1 is a pass of a single image, which BatchNorm cannot normalise; raise it")

@@ -1,5 +1,8 @@
 """BatchNorm and the (leaky) ReLU after it as one layer, so that a pass may compute both at once."""
 
+from collections.abc import Sequence
+
+import torch
 from torch import Tensor, nn
 from torch.nn.functional import batch_norm, leaky_relu
 from torch.overrides import handle_torch_function, has_torch_function
@@ -24,6 +27,21 @@ class NormRelu(nn.BatchNorm2d):
         if self.training and self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
         return batch_norm_relu(x, skip, mean, var, self.weight, self.bias, self.training, momentum, self.eps, self.leak)
+
+
+@torch.no_grad()
+def needs_several(network: nn.Module, shape: Sequence[int]) -> bool:
+    """Whether of a single image of this shape a BatchNorm layer sees one value a channel, which has no variance."""
+    seen = list[int]()
+    layers = [layer for layer in network.modules() if isinstance(layer, nn.modules.batchnorm._BatchNorm)]
+    hooks = [layer.register_forward_pre_hook(lambda _, x: seen.append(x[0][:, 0].numel())) for layer in layers]
+    training, weight = network.training, next(network.parameters())
+    with torch.random.fork_rng(devices=[]):  # of the caller's numbers none is drawn
+        network.eval()(weight.new_zeros(1, *shape))
+    network.train(training)
+    for hook in hooks:
+        hook.remove()
+    return 1 in seen
 
 
 def batch_norm_relu(

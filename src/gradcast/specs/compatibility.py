@@ -101,9 +101,10 @@ def _seen(setting: Setting) -> str | None:
 
 
 def _contrast(setting: Setting) -> str | None:
-    if signal_with(setting, "pairs") is not None and setting.policy.batch < 2:
-        return "the signal 'contrastive' tells images apart: set policy.batch to 2 or more"
-    return None
+    signal = signal_with(setting, "pairs")
+    if signal is None or setting.policy.batch > 1:
+        return None
+    return f"the signal {signal.name!r} compares images of a batch: set policy.batch to 2 or more"
 
 
 def _frozen(setting: Setting) -> str | None:

@@ -21,6 +21,7 @@ from gradcast.learners.learner_table import ReplayTable, TaskMemoryTable
 from gradcast.learners.registry import LEARNERS
 from gradcast.learners.xder import XDerSpec
 from gradcast.networks.featured import Featured
+from gradcast.networks.normalisation import needs_several
 from gradcast.signals.mutexmatch import MutexMatchSpec
 from gradcast.signals.registry import SIGNALS
 from gradcast.signals.signal_entry import SignalEntry
@@ -47,9 +48,9 @@ def check(setting: Setting, stream: Stream, seeds: Sequence[int] = (0,)) -> None
         check_learner(setting)
         check_signals(setting)
     made = build.network(setting, stream)
-    if any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in made.modules()):
+    if needs_several(made, build.seen_shape(setting, stream)):
         _check_batches(setting, stream)
-        _check_exemplars(setting, stream, made)
+        _check_exemplars(setting)
     _check_memory(setting, stream)
     _check_interval(setting, stream)
     _check_augment(setting, stream)
@@ -161,19 +162,14 @@ def _check_memory(setting: Setting, stream: Stream) -> None:
         )
 
 
-def _check_exemplars(setting: Setting, stream: Stream, network: nn.Module) -> None:
+def _check_exemplars(setting: Setting) -> None:
     """Herding passes one exemplar alone before it chooses the second."""
     learner = setting.learner
-    if not isinstance(learner, IcarlSpec) or learner.batchnorm == "frozen":
-        return
-    try:
-        with torch.no_grad():
-            network.train()(torch.zeros(1, *build.seen_shape(setting, stream)))
-    except ValueError:  # what BatchNorm says of a single number
+    if isinstance(learner, IcarlSpec) and learner.batchnorm != "frozen":
         raise GradcastError(
             "the learner 'icarl' passes single exemplars, which BatchNorm of this network cannot normalise; "
             "set learner.batchnorm=frozen"
-        ) from None
+        )
 
 
 def _check_augment(setting: Setting, stream: Stream) -> None:
@@ -240,7 +236,7 @@ def _learner_passes(setting: Setting, stream: Stream) -> dict[str, int]:
 
 
 def _check_batches(setting: Setting, stream: Stream) -> None:
-    """BatchNorm cannot normalise a single image."""
+    """No pass is of a single image, which BatchNorm could not normalise."""
     batch, policy = setting.stream.batch, setting.policy
     counts = [stream.count(task) - held(setting, stream, task) for task in range(len(stream.tasks))]
     short = min(min(count % batch or batch, count) for count in counts)
