@@ -21,7 +21,7 @@ TABLES, OWN, FIGURES = (
 
 def test_every_published_table_and_figure_and_our_own_are_there() -> None:
     assert names() == [*TABLES, *OWN, "Z2", *FIGURES]
-    assert sum(len(load(name).items) for name in names()) == 640
+    assert sum(len(load(name).items) for name in names()) == 649
     assert not any(load(name).published for name in OWN)
     assert all(load(name).published for name in TABLES)
 
@@ -94,10 +94,15 @@ def test_agem_has_its_usual_constants() -> None:
 def test_semi_supervised_methods_are_carried_by_gem() -> None:
     mutex, icl, host = (load("E3").item(name) for name in ("mutexmatch", "icl", "resnet-gem"))
     assert host.setting is not None
-    assert mutex.setting == host.setting.model_copy(update={"signal": [MutexMatchSpec(name="mutexmatch")]})
+    alike = [host.setting.pool[0].model_copy(update={"scale": "labelled"})]  # as in their public code
+    mutexmatch = {"signal": [MutexMatchSpec(name="mutexmatch")], "pool": alike}
+    assert mutex.setting == host.setting.model_copy(update=mutexmatch)
     twice = host.setting.policy.model_copy(update={"batch": 8})  # two batches of 4 are mixed
-    assert icl.setting == host.setting.model_copy(update={"signal": [IclSpec(name="icl")], "policy": twice})
+    assert icl.setting == host.setting.model_copy(
+        update={"signal": [IclSpec(name="icl")], "policy": twice, "pool": alike}
+    )
     assert (host.setting.learner.lr, host.setting.stream.batch, host.setting.policy.batch) == (0.1, 10, 4)
+    assert (mutex.against, icl.against) == ("resnet-gem", "resnet-gem")
     assert mutex.published == {"acc": 68.09, "bwt": 0.0156, "fwt": 0.0021}
     assert icl.published == {"acc": 67.23, "bwt": 0.0084, "fwt": -0.0012}
 
@@ -134,6 +139,22 @@ def test_a_sweep_is_a_row_for_each_value_with_its_own_published_figures() -> Non
     assert {name: item.published for name, item in found.items()} == {"p-0.25": {"acc": 81.0}, "p-1": {"acc": 83.5}}
     assert [item.setting.policy.p for item in found.values() if item.setting] == [0.25, 1.0]
     assert {item.against for item in found.values()} == {"gem"}
+
+
+def test_at_the_value_that_adds_nothing_stands_the_row_that_a_sweep_is_compared_with() -> None:
+    """Without predictions GEM is trained once, for all tables."""
+    for table, sweep, base in (
+        ("F6", "icifar-p", "icifar-gem"),
+        ("F6", "mnist-r-p", "mnist-r-gem"),
+        ("F7", "p", "base"),
+    ):
+        found = load(table)
+        none, some = found.item(f"{sweep}-0"), found.item(f"{sweep}-0.3")
+        assert (none.setting, none.against) == (found.item(base).setting, "")
+        assert (some.setting != none.setting, some.against) == (True, base)
+    alone = TEXT.replace('values = [0.25, 1.0]\nagainst = "gem"', "values = [0.25, 1.0]\nnothing = 0.25")
+    with pytest.raises(GradcastError, match=r"the sweep 'p' needs the row that policy\.p = 0\.25 stands for"):
+        experiment(alone)
 
 
 def test_a_sweep_against_a_sweep_is_compared_value_by_value() -> None:
@@ -242,10 +263,10 @@ def test_an_unknown_id_or_row_is_answered_with_the_nearest() -> None:
 
 
 def test_all_learners_are_compared_at_matched_memory() -> None:
-    """But for those that see all images again, have networks of their own, or are somebody else's."""
+    """But for those that have networks of their own, or are somebody else's."""
     table = load("Z1")
     learners = {item.setting.learner.name for item in table.items if item.setting is not None}
-    assert set(LEARNERS.own) - learners == {"joint", "multimodal", "acl", "pnn", "hat", "python"}
+    assert set(LEARNERS.own) - learners == {"multimodal", "acl", "pnn", "hat", "python"}
     for item in table.items:
         assert item.setting is not None
         learner, images = item.setting.learner, item.label.rpartition(", ")[2]
@@ -265,7 +286,7 @@ def test_replay_methods_have_the_protocol_that_their_figures_are_of() -> None:
         assert Cell(own).name == Cell(preset[name]).name
     assert table["er-500"].published == {"acc": 93.61, "acc_unknown": 57.74}
     short = {name for name, item in table.items() if item.setting is not None and item.setting.stream.epochs == 10}
-    assert short == {"a-gem-500", "icarl-500", "hal-500"}
+    assert short == {"gem-500", "a-gem-500", "icarl-500", "hal-500"}
     assert all("10 epochs" in table[name].label for name in short)
 
 

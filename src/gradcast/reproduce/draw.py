@@ -52,7 +52,8 @@ def _sweeps(wanted: Request, found: Sequence[Line]) -> Pictures:
         lines = [line for line in found if line.item.sweep == table]
         if not any(line.ours for line in lines):
             continue  # a curve without a point
-        base = next((_base(line) for line in found if line.item.name == lines[0].item.against and line.trained), None)
+        against = next((line.item.against for line in lines if line.item.against), "")
+        base = next((_base(line) for line in found if line.item.name == against and line.trained), None)
         values = [line.item.value for line in lines]
         measures = [_with_gain(line) for line in lines]
         drawn = Sweep(values, measures, base, table.curve, logarithmic=table.logarithmic)

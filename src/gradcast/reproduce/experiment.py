@@ -146,14 +146,18 @@ def _sweep(sweep: SweepTable, common: Mapping[str, Any], items: list[Item]) -> l
         base = own[sweep.of] if sweep.of in own else _setting(sweep.of)
         tables = {} if base is None else base.model_dump()
     settings = _parsed(tables, [{table: {key: value} if key else value} for value in sweep.values])
+    first = next((item.setting for item in items if item.name == sweep.against), None)
+    plain = [sweep.nothing is not None and value == sweep.nothing for value in sweep.values]
+    if any(plain) and first is None:
+        raise GradcastError(f"the sweep {sweep.name!r} needs the row that {sweep.key} = {sweep.nothing} stands for")
     published: list[Figures | None] = [*sweep.published] or [None] * len(sweep.values)
     called = sweep.called or sweep.values
     paired = sweep.against in {item.sweep.name for item in items if item.sweep}
     return [
-        Item(f"{sweep.name}-{_word(value)}", f"{sweep.label} {_said(value)}", setting,
-             f"{sweep.against}-{_word(value)}" if paired else sweep.against,
+        Item(f"{sweep.name}-{_word(value)}", f"{sweep.label} {_said(value)}", first if same else setting,
+             "" if same else f"{sweep.against}-{_word(value)}" if paired else sweep.against,
              published=figures, sweep=sweep, value=_word(value), control=sweep.control)
-        for value, setting, figures in zip(called, settings, published, strict=True)
+        for value, setting, figures, same in zip(called, settings, published, plain, strict=True)
     ]  # fmt: skip
 
 

@@ -35,6 +35,7 @@ class SweepTable(Table):
     values: Annotated[list[Any], Field(min_length=1)]
     called: list[Any] = []  # what they are called, one for each value; default: the values themselves
     against: str = ""  # a row, or another sweep: its row of the same value
+    nothing: Any = None  # the value that adds nothing: there the row it is compared with stands itself
     control: ControlKey = None  # of every row of it
     published: list[Figures] = []  # one for each value, or none
     plot: str = ""  # sweeps of the same plot share it; default: its own
