@@ -1,3 +1,4 @@
+import os
 import signal
 import subprocess
 import sys
@@ -7,6 +8,7 @@ import pytest
 from tools.render_commands import commands
 
 import gradcast
+import gradcast_start
 from tests.cli.process import called, cli, small
 
 
@@ -69,6 +71,25 @@ def test_ctrl_c_while_libraries_load_ends_without_a_word(tmp_path: Path) -> None
     rest = process.communicate(timeout=60)[1]
     assert process.returncode == -signal.SIGINT
     assert "Traceback" not in rest
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({}, {"GOMP_SPINCOUNT": "20000"}),
+        ({"GOMP_SPINCOUNT": "7"}, {"GOMP_SPINCOUNT": "7"}),
+        ({"OMP_WAIT_POLICY": "PASSIVE"}, {"OMP_WAIT_POLICY": "PASSIVE"}),
+    ],
+)
+def test_waiting_threads_soon_sleep_unless_somebody_says_otherwise(
+    monkeypatch: pytest.MonkeyPatch, before: dict[str, str], after: dict[str, str]
+) -> None:
+    found = dict[str, str]()
+    own = before.copy()
+    monkeypatch.setattr(os, "environ", own)
+    monkeypatch.setattr("gradcast.cli.app.main", lambda: found.update(own))
+    gradcast_start.main()
+    assert found == after
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ def choose_threads(given: int | None, device: str = "auto", *, elsewhere: bool =
     """``--threads``, else all cores; but one on a busy CPU, with a sentence that says so.
 
     ``elsewhere``: other processes train, with threads of their own, so nothing is decided here. Threads meet
-    after every operation. Where one has to wait for its core, all of them wait: two threads on two busy cores were 18
-    times as slow as one.
+    after every operation. Where one has to wait for its core, all of them wait: beside one busy process, two threads
+    on two cores were two to three times as slow as one.
     """
     on_cpu = not elsewhere and (device == "cpu" or not torch.cuda.is_available())
     if given is None and on_cpu and own_cores() > 1 and busy():
