@@ -1,12 +1,14 @@
-"""What a loop hands to learners at the end of a task, and plain descent for spellings of their losses."""
+"""What a loop hands to learners at the end of a task, and plain passes and descent for spellings of their losses."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.func import functional_call
 
 from gradcast.core import Batch
+from gradcast.replicas.replicas import Replicas, Statistics
 
 
 @dataclass(frozen=True)
@@ -30,3 +32,26 @@ def descend(weights: Sequence[Tensor], loss: Tensor, lr: float) -> Tensor:
             if gradient is not None:
                 weight -= lr * gradient
     return torch.cat([weight.detach().flatten() for weight in weights])
+
+
+def outputs(
+    module: nn.Module, x: Tensor, statistics: Statistics, weights: Mapping[str, Tensor] | None = None
+) -> Tensor:
+    """What an ordinary network says of a batch, with its own weights or with these.
+
+    ``update``: training mode. ``separate``: training mode, and running statistics are put back. ``frozen``: evaluation
+    mode.
+    """
+    kept = {} if statistics == "update" else {name: buffer.clone() for name, buffer in module.named_buffers()}
+    module.train(statistics != "frozen")
+    return functional_call(module, kept | dict(weights or {}), (x,))  # type: ignore[no-any-return]
+
+
+def same_state(model: Replicas, module: nn.Module) -> None:
+    """Weights of the first replica, and what BatchNorm counted and averaged, are those of an ordinary network."""
+    expected = dict(module.named_parameters()) | dict(module.named_buffers())
+    found = model.parameters(model.theta) | model.buffers
+    assert found.keys() == expected.keys()
+    assert len([name for name in found if name.endswith("num_batches_tracked")]) > 0
+    for name, value in found.items():
+        torch.testing.assert_close(value[0], expected[name].detach(), rtol=1e-9, atol=1e-12)

@@ -16,7 +16,7 @@ from gradcast.replicas.replicas import Replicas
 from gradcast.signals.pseudo import Attached
 from gradcast.training.step import Step
 from tests.helpers import batch, replicas
-from tests.learners.scene import Seen, descend
+from tests.learners.scene import Seen, descend, outputs, same_state
 from tests.replicas.test_replicas import own_module
 
 CLASSES = ((0, 1, 2), (3, 4), (5, 6))
@@ -48,7 +48,7 @@ class Watching(Signal):
 
 def scene(count: int = 1, first_seed: int = 0, *, kind: HeadsKind = "masked") -> tuple[Step, Watching]:
     heads, seeds, watching = Heads.of(CLASSES, kind), range(first_seed, 9)[:count], Watching()
-    model = replicas(count, sizes=(6, 5, 7), heads=heads, first_seed=first_seed)
+    model = replicas(count, sizes=(6, 5, 7), heads=heads, norm="batch", first_seed=first_seed)
     memories = (ClassMemory(heads, size, seeds=seeds) for size in (6, HELD))
 
     def own(task: int) -> Batch:
@@ -82,26 +82,31 @@ class Plain:
         own = torch.tensor([column in CLASSES[task] for column in range(7)])
         return torch.where(own, self.a * outputs + self.b, outputs)
 
-    def step(self, x: Tensor, y: Tensor, task: int, drawn: Replay | None) -> tuple[Tensor, Tensor]:
-        """The weights after the step, and the gradient at the batch's logits."""
+    def scores(self, x: Tensor, task: int) -> Tensor:
+        """In evaluation mode, for the fit as for the answers."""
+        return self.corrected(outputs(self.module, x, "frozen").detach(), task)
+
+    def step(self, x: Tensor, y: Tensor, task: int, drawn: Replay | None) -> Tensor:
+        """The gradient at the batch's logits."""
         size, tasks = len(y), [task] * len(y)
         if drawn is not None:
             x, y, tasks = torch.cat([x, drawn.x[0]]), torch.cat([y, drawn.y[0]]), tasks + drawn.tasks[0].tolist()
-        outputs = self.module(x)
-        each = [cross_entropy(row[self.columns(t, task)], own) for row, own, t in zip(outputs, y, tasks, strict=True)]
+        z = outputs(self.module, x, "update")
+        each = [cross_entropy(row[self.columns(t, task)], own) for row, own, t in zip(z, y, tasks, strict=True)]
         loss = torch.stack(each).mean()
         if task:
             past = list(CLASSES[:task]) if self.kind == "masked" else [range(CLASSES[task - 1][-1] + 1)]
-            old = self.corrected(self.before(x), task - 1).detach() if task > 1 else self.before(x).detach()
+            old = outputs(self.before, x, "separate").detach()  # in training mode, on batch and replayed images
+            old = self.corrected(old, task - 1).detach() if task > 1 else old
             apart = loss * 0
             for own in past:
-                now, then = (z[:, list(own)] / T for z in (outputs, old))
+                now, then = (logits[:, list(own)] / T for logits in (z, old))
                 apart = apart + kl_div(now.log_softmax(1), then.softmax(1), reduction="batchmean") / len(past)
             share = (CLASSES[task - 1][-1] + 1) / (CLASSES[task][-1] + 1)
             loss = (1 - share) * loss + share * T**2 * apart
-        (slope,) = torch.autograd.grad(loss, outputs, retain_graph=True)
-        shown = slope[:size, self.columns(task, task)] * len(y) / size
-        return descend(list(self.module.parameters()), loss, LR), shown
+        (slope,) = torch.autograd.grad(loss, z, retain_graph=True)
+        descend(list(self.module.parameters()), loss, LR)
+        return slope[:size, self.columns(task, task)] * len(y) / size
 
     def end(self, held: Batch, task: int) -> None:
         column = held.y[0] + (CLASSES[task][0] if self.kind == "masked" else 0)
@@ -115,7 +120,7 @@ class Plain:
         adam, draws = torch.optim.Adam([self.a, self.b], lr=BIAS_LR), numpy_generator(0, "bias", task)
         for _ in range(EPOCHS):
             for part in torch.from_numpy(draws.permutation(len(y))).split(BATCH):
-                z = self.corrected(self.module(x[part]).detach(), task)[:, : CLASSES[task][-1] + 1]
+                z = self.scores(x[part], task)[:, : CLASSES[task][-1] + 1]
                 adam.zero_grad()
                 cross_entropy(z, y[part]).backward()
                 adam.step()
@@ -132,8 +137,8 @@ def test_twenty_one_steps_of_three_tasks_equal_a_plain_spelling(kind: HeadsKind)
         learner.task_begins(model, Seen(task, seen))
         for data in seen:
             metrics = step(data)
-            weights, shown = plain.step(data.x[0], data.y[0], task, learner.drawn)
-            torch.testing.assert_close(model.theta[0], weights, rtol=1e-9, atol=1e-12)
+            shown = plain.step(data.x[0], data.y[0], task, learner.drawn)
+            same_state(model, plain.module)
             dz = watching.dz[0]
             torch.testing.assert_close(dz[:, : shown.shape[1]], shown, rtol=1e-9, atol=1e-12)
             assert not dz[:, shown.shape[1] :].any()
@@ -147,8 +152,9 @@ def test_twenty_one_steps_of_three_tasks_equal_a_plain_spelling(kind: HeadsKind)
         score, x = learner.scorer(model), batch(model, size=30, seed=99).x
         assert (score is not None) == (task > 0)
         if score is not None:
-            torch.testing.assert_close(score(x)[0], plain.corrected(plain.module(x[0]), task).detach())
+            torch.testing.assert_close(score(x)[0], plain.scores(x[0], task).detach(), rtol=1e-9, atol=1e-12)
             assert (learner.correction[0] != torch.tensor([1.0, 0.0])).all()
+        same_state(model, plain.module)
 
 
 def test_replicas_together_equal_replicas_alone() -> None:
@@ -162,6 +168,8 @@ def test_replicas_together_equal_replicas_alone() -> None:
                 step(data)
             step.learner.task_ends(step.model, Seen(task, seen))
     torch.testing.assert_close(together.model.theta[1:], alone.model.theta)
+    for name, buffer in alone.model.buffers.items():
+        torch.testing.assert_close(together.model.buffers[name][1:], buffer)
     assert isinstance(together.learner, Bic)
     assert isinstance(alone.learner, Bic)
     assert together.learner.correction is not None

@@ -1,32 +1,43 @@
-import copy
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cosine_similarity, cross_entropy
+from torch.nn.functional import cosine_similarity, cross_entropy, linear
 
-from gradcast.core import Batch, Replay
+from gradcast.core import Batch
 from gradcast.learners.hal import Form, Hal
 from gradcast.memories.by_class import ClassMemory
 from gradcast.randomness import numpy_generator, torch_generator
 from gradcast.replicas.heads import Heads, HeadsKind
-from gradcast.replicas.replicas import Replicas
+from gradcast.replicas.replicas import Replicas, Statistics
 from gradcast.training.step import Step
 from tests.helpers import batch, replicas
-from tests.learners.scene import Seen, descend
+from tests.learners.scene import Seen, descend, outputs, same_state
 from tests.replicas.test_replicas import own_module
 
 CLASSES = ((0, 1, 2), (3, 4), (5, 6))
-LR, WEIGHT, GAMMA, BETA = 0.1, 0.7, 0.2, 0.3
+LR, WEIGHT, GAMMA, BETA, SIZE, COUNT = 0.1, 0.7, 0.2, 0.3, 6, 4
+LAST = "3"  # the output layer
+Weights = Mapping[str, Tensor]
 
 
-def scene(count: int = 1, first_seed: int = 0, *, kind: HeadsKind = "masked", form: Form = "authors") -> Step:
+def scene(
+    count: int = 1,
+    first_seed: int = 0,
+    *,
+    kind: HeadsKind = "masked",
+    form: Form = "authors",
+    batchnorm: Statistics = "separate",
+) -> Step:
     heads = Heads.even(3, 3) if kind == "shared" else Heads.of(CLASSES, kind)
-    model, seeds = replicas(count, sizes=(6, 5, 7), heads=heads, first_seed=first_seed), range(first_seed, 9)[:count]
-    learner = Hal(ClassMemory(heads, 6, seeds=seeds), seeds, 4, LR, WEIGHT, GAMMA, BETA, form)
-    return Step(model, learner, LR)
+    model = replicas(count, sizes=(6, 5, 7), heads=heads, norm="batch", first_seed=first_seed)
+    seeds = range(first_seed, 9)[:count]
+    memory = ClassMemory(heads, SIZE, seeds=seeds)
+    return Step(model, Hal(memory, seeds, COUNT, LR, WEIGHT, GAMMA, BETA, form, batchnorm), LR)
 
 
 def task_batches(model: Replicas, task: int) -> list[Batch]:
@@ -35,15 +46,39 @@ def task_batches(model: Replicas, task: int) -> list[Batch]:
     return [replace(each, y=model.heads.labels(each.y % len(model.heads.task_columns[task]), task)) for each in made]
 
 
-class Plain:
-    """The method for one seed in plain words; ``drawn`` are the memory's own draws."""
+class PlainMemory:
+    """Image, label and task of each place, for one seed."""
 
-    def __init__(self, module: nn.Sequential, heads: Heads, form: Form, drawn: Iterator[Replay]) -> None:
-        self.module, self.heads, self.form, self.drawn = module, heads, form, drawn
+    def __init__(self, form: Form) -> None:
+        self.form, self.draws = form, numpy_generator(0, "reference")
+        self.held, self.came = dict[int, tuple[Tensor, Tensor, int]](), Counter[int]()
+
+    def write(self, x: Tensor, y: Tensor, task: int, labels: list[int]) -> None:
+        """Each class has its share of the task's places; its latest images are there."""
+        shares = np.array_split(range(SIZE * task, SIZE * task + SIZE), len(labels))
+        for image, label in zip(x, y, strict=True):
+            share = shares[labels.index(int(label))]
+            self.held[share[self.came[share[0]] % len(share)]] = image, label, task
+            self.came[share[0]] += 1
+
+    def draw(self, task: int) -> tuple[Tensor, Tensor, list[int]] | None:
+        """Images of earlier tasks, or in mammoth's form of all; a few come again while there are fewer than asked."""
+        slots = sorted(slot for slot, own in self.held.items() if self.form == "mammoth" or own[2] < task)
+        if not slots:
+            return None
+        chosen = np.resize(self.draws.permutation(slots), COUNT)
+        x, y, tasks = zip(*(self.held[slot] for slot in chosen), strict=True)
+        return torch.stack(x), torch.stack(y), list(tasks)
+
+
+class Plain:
+    """The method for one seed in plain words."""
+
+    def __init__(self, module: nn.Sequential, heads: Heads, form: Form, batchnorm: Statistics) -> None:
+        self.module, self.heads, self.form, self.batchnorm = module, heads, form, batchnorm
         self.anchors: list[tuple[Tensor, int]] = []
-        self.phi: dict[int, Tensor] = {}
-        self.image: dict[int, Tensor] = {}
-        self.draws = numpy_generator(0, "replay")
+        self.phi, self.image = dict[int, Tensor](), dict[int, Tensor]()
+        self.draws, self.memory = numpy_generator(0, "replay"), PlainMemory(form)
 
     def columns(self, task: int, now: int) -> list[int]:
         if self.heads.kind == "shared":
@@ -51,30 +86,41 @@ class Plain:
         whole = 7 if self.heads.kind == "all" else CLASSES[now][-1] + 1
         return list(CLASSES[task]) if self.heads.masked else list(range(whole))
 
-    def loss(self, module: nn.Module, x: Tensor, y: Tensor, tasks: list[int], now: int) -> Tensor:
-        each = [cross_entropy(module(x[i])[self.columns(t, now)], y[i]) for i, t in enumerate(tasks)]
+    def labels(self, task: int) -> list[int]:
+        compete = self.heads.kind in ("seen", "all")
+        return list(CLASSES[task]) if compete else list(range(len(self.columns(task, task))))
+
+    def both(self, x: Tensor, statistics: Statistics, weights: Weights | None = None) -> tuple[Tensor, Tensor]:
+        """Features and outputs of one pass."""
+        weights = dict(self.module.named_parameters()) if weights is None else weights
+        features = outputs(self.module[:-1], x, statistics, {n: w for n, w in weights.items() if n[0] != LAST})
+        return features, linear(features, weights[f"{LAST}.weight"], weights[f"{LAST}.bias"])
+
+    def loss(self, z: Tensor, y: Tensor, tasks: list[int], now: int) -> Tensor:
+        each = [cross_entropy(row[self.columns(t, now)], own) for row, own, t in zip(z, y, tasks, strict=True)]
         return torch.stack(each).mean()
 
-    def step(self, x: Tensor, y: Tensor, task: int) -> Tensor:
-        self.follow(x, y)
-        tasks, authors = [task] * len(y), self.form == "authors"
-        if task > 0:
-            own = next(self.drawn)
-            x, y, tasks = torch.cat([x, own.x[0]]), torch.cat([y, own.y[0]]), tasks + own.tasks[0].tolist()
-        loss = self.loss(self.module, x, y, tasks, task)
+    def step(self, x: Tensor, y: Tensor, task: int) -> None:
+        own, tasks, drawn, authors = (x, y), [task] * len(y), self.memory.draw(task), self.form == "authors"
+        self.memory.write(x, y, task, self.labels(task))
+        if drawn is not None:
+            x, y, tasks = torch.cat([x, drawn[0]]), torch.cat([y, drawn[1]]), tasks + drawn[2]
+        features, z = self.both(x, "update")
+        self.follow(features[: len(own[0])].detach(), *own)
+        loss = self.loss(z, y, tasks, task)
         if self.anchors:
-            ahead, count = copy.deepcopy(self.module), len(self.anchors)
-            descend(list(ahead.parameters()), self.loss(ahead, x, y, tasks, task), LR)
+            named, count = dict(self.module.named_parameters()), len(self.anchors)
+            slopes = torch.autograd.grad(loss, list(named.values()), retain_graph=True)
+            ahead = {name: (named[name] - LR * slope).detach() for name, slope in zip(named, slopes, strict=True)}
             chosen = self.draws.choice(count, min(count, 10) if authors else count, replace=False)
-            for e, of in (self.anchors[i] for i in chosen):
-                own = self.columns(of, task) if authors else list(range(self.heads.outputs))
-                away = (self.module(e) - ahead(e).detach())[own].square()
-                loss = loss + WEIGHT * (away.sum() if authors else away.mean()) / len(chosen)
-        return descend(list(self.module.parameters()), loss, LR)
+            e = torch.stack([self.anchors[i][0] for i in chosen])
+            away = self.both(e, self.batchnorm)[1] - self.both(e, self.batchnorm, ahead)[1].detach()
+            for row, of in zip(away.square(), (self.anchors[i][1] for i in chosen), strict=True):
+                seen = row[self.columns(of, task)].sum() if authors else row.mean()
+                loss = loss + WEIGHT * seen / len(chosen)
+        descend(list(self.module.parameters()), loss, LR)
 
-    @torch.no_grad()
-    def follow(self, x: Tensor, y: Tensor) -> None:
-        features = self.module[:-1](x)
+    def follow(self, features: Tensor, x: Tensor, y: Tensor) -> None:
         for label in y.unique().tolist():
             for means, rows, decay in ((self.phi, features, BETA), (self.image, x, 0.9)):
                 mean = rows[y == label].mean(0)
@@ -83,15 +129,16 @@ class Plain:
         self.phi[-1] = BETA * self.phi[-1] + (1 - BETA) * mean if -1 in self.phi else mean  # of all classes
 
     def end(self, x: Tensor, y: Tensor, task: int) -> None:
-        authors, proxy = self.form == "authors", copy.deepcopy(self.module)
-        compete = self.heads.kind in ("seen", "all")
-        labels = CLASSES[task] if compete else range(len(self.columns(task, task)))
+        authors = self.form == "authors"
+        proxy = {name: own.detach().clone().requires_grad_() for name, own in self.module.named_parameters()}
         for _ in range(50 if authors and task else 1 - authors):
-            own = next(self.drawn)
-            descend(list(proxy.parameters()), self.loss(proxy, own.x[0], own.y[0], own.tasks[0].tolist(), task), LR)
-        noise = torch.rand(len(labels), 6, generator=torch_generator(0, "anchors", task)).to(x)
+            drawn = self.memory.draw(task)
+            assert drawn is not None
+            z = self.both(drawn[0], "separate", proxy)[1]
+            descend(list(proxy.values()), self.loss(z, drawn[1], drawn[2], task), LR)
+        noise = torch.rand(len(self.labels(task)), 6, generator=torch_generator(0, "anchors", task)).to(x)
         order = numpy_generator(0, "anchors", task).permutation(len(y))
-        for number, label in enumerate(labels):
+        for number, label in enumerate(self.labels(task)):
             if authors and task == 0:
                 self.anchors.append((x[next(i for i in order if y[i] == label)], task))
                 continue
@@ -99,12 +146,11 @@ class Plain:
             e.requires_grad_()
             adam: torch.optim.Optimizer = torch.optim.Adam([e], lr=1e-3) if authors else torch.optim.SGD([e], lr=LR)
             for _ in range(100):
-                features = self.module[:-1](e)
-                away = (features - self.phi[-1]).square().sum()
-                away = 1 - cosine_similarity(features, self.phi[label], dim=0) if authors else away
-                columns = self.columns(task, task)
-                label_ = torch.tensor(label)
-                gain = cross_entropy(proxy(e)[columns], label_) - cross_entropy(self.module(e)[columns], label_)
+                (features, now), (_, later) = self.both(e[None], "frozen"), self.both(e[None], "frozen", proxy)
+                away = (features[0] - self.phi[-1]).square().sum()
+                away = 1 - cosine_similarity(features[0], self.phi[label], dim=0) if authors else away
+                gain = self.loss(later, torch.tensor([label]), [task], task)
+                gain = gain - self.loss(now, torch.tensor([label]), [task], task)
                 adam.zero_grad()
                 (GAMMA * away - gain).backward()
                 adam.step()
@@ -114,44 +160,38 @@ class Plain:
         self.phi, self.image = {}, {}
 
 
-KINDS: list[tuple[HeadsKind, Form]] = [
-    ("masked", "authors"),
-    ("seen", "authors"),
-    ("shared", "authors"),
-    ("masked", "mammoth"),
-    ("all", "mammoth"),
+KINDS: list[tuple[HeadsKind, Form, Statistics]] = [
+    ("masked", "authors", "separate"),
+    ("seen", "authors", "frozen"),
+    ("shared", "authors", "update"),
+    ("masked", "mammoth", "separate"),
+    ("all", "mammoth", "update"),
 ]
 
 
-@pytest.mark.parametrize(("kind", "form"), KINDS)
+@pytest.mark.parametrize(("kind", "form", "batchnorm"), KINDS)
 def test_twenty_one_steps_of_three_tasks_equal_a_plain_spelling(
-    kind: HeadsKind, form: Form, monkeypatch: pytest.MonkeyPatch
+    kind: HeadsKind, form: Form, batchnorm: Statistics
 ) -> None:
-    step = scene(kind=kind, form=form)
-    model, learner, drawn = step.model, step.learner, list[Replay]()
+    step = scene(kind=kind, form=form, batchnorm=batchnorm)
+    model, learner = step.model, step.learner
     assert isinstance(learner, Hal)
-    real = learner.memory.draw
-
-    def draw(task: int, count: int) -> Replay | None:
-        found = real(task, count)
-        if found is not None:
-            drawn.append(Replay(found.x.clone(), found.y.clone(), found.tasks.clone()))
-        return found
-
-    monkeypatch.setattr(learner.memory, "draw", draw)
     layers = own_module(model, 0).get_submodule("layers")
     assert isinstance(layers, nn.Sequential)
-    plain = Plain(layers, model.heads, form, iter(drawn))
+    plain, whole = Plain(layers, model.heads, form, batchnorm), nn.ModuleDict({"layers": layers})
     for task in range(3):
         seen = task_batches(model, task)
-        for data in seen:
+        for number, data in enumerate(seen):
             metrics = step(data)
-            torch.testing.assert_close(model.theta[0], plain.step(data.x[0], data.y[0], task), rtol=1e-9, atol=1e-12)
+            plain.step(data.x[0], data.y[0], task)
+            same_state(model, whole)
             assert ("anchors" in metrics) == (task > 0)
+            assert (learner.drawn is None) == (task == 0 and (form == "authors" or number == 0))
         learner.task_ends(model, Seen(task, seen))
         plain.end(torch.cat([each.x[0] for each in seen]), torch.cat([each.y[0] for each in seen]), task)
         made = learner.anchors.filled["x"][0]
         torch.testing.assert_close(made, torch.stack([e for e, _ in plain.anchors]), rtol=1e-9, atol=1e-12)
+        same_state(model, whole)
 
 
 def train(step: Step, replica: int | None = None) -> None:
@@ -170,6 +210,8 @@ def test_replicas_together_equal_replicas_alone(form: Form) -> None:
     train(together)
     train(alone, replica=1)
     torch.testing.assert_close(together.model.theta[1:], alone.model.theta)
+    for name, buffer in alone.model.buffers.items():
+        torch.testing.assert_close(together.model.buffers[name][1:], buffer)
 
 
 def test_replicas_at_rest_keep_their_means() -> None:

@@ -15,21 +15,22 @@ from gradcast.networks.cosine import with_cosine_head
 from gradcast.networks.mlp import MLP
 from gradcast.randomness import numpy_generator, seeded
 from gradcast.replicas.heads import Heads, HeadsKind
-from gradcast.replicas.replicas import Replicas
+from gradcast.replicas.replicas import Replicas, Statistics
 from gradcast.training.step import Step
 from tests.helpers import CPU, batch
-from tests.learners.scene import Seen
+from tests.learners.scene import Seen, outputs, same_state
 from tests.replicas.test_replicas import own_module
 
 CLASSES = ((0, 1, 2), (3, 4), (5, 6))
 LR, DECAY, DISTIL, MARGIN, RANKING, FINETUNE, BATCH, SIZE = 0.1, 0.01, 1.5, 0.5, 0.8, 0.05, 4, 6
+CLASSIFIER = "layers.6.weight"
 
 
 def networks(count: int, heads: Heads, first_seed: int = 0) -> Replicas:
     modules = []
     for seed in range(first_seed, first_seed + count):
         with seeded(seed, "model"):
-            modules.append(with_cosine_head(MLP([6, 16, 5, heads.outputs]), heads.outputs))
+            modules.append(with_cosine_head(MLP([6, 16, 5, heads.outputs], norm="batch"), heads.outputs))
     return Replicas(modules, heads, device=CPU, dtype=torch.float64)
 
 
@@ -61,48 +62,45 @@ class Plain:
     def column(self, y: int, task: int) -> int:
         return CLASSES[task][y] if self.kind == "masked" else y
 
-    def features(self, module: nn.Module, x: Tensor) -> Tensor:
-        return module.get_submodule("layers")[:-1](x)  # type: ignore[index, no-any-return]
+    def features(self, module: nn.Module, x: Tensor, statistics: Statistics) -> Tensor:
+        return outputs(module.get_submodule("layers")[:-1], x, statistics)  # type: ignore[index]
 
-    def cosines(self, module: nn.Module, x: Tensor) -> Tensor:
-        weight = module.get_parameter("layers.4.weight")
-        return torch.stack([cosine_similarity(row, weight, dim=1) for row in self.features(module, x)])
+    def cosines(self, features: Tensor) -> Tensor:
+        weight = self.module.get_parameter(CLASSIFIER)
+        return torch.stack([cosine_similarity(row, weight, dim=1) for row in features])
 
-    def loss(self, x: Tensor, y: Tensor, tasks: list[int], now: int) -> Tensor:
-        logits = self.module.get_parameter("layers.4.scale") * self.cosines(self.module, x)
+    def loss(self, features: Tensor, y: Tensor, tasks: list[int], now: int) -> Tensor:
+        logits = self.module.get_parameter("layers.6.scale") * self.cosines(features)
         each = [cross_entropy(row[self.columns(t, now)], own) for row, own, t in zip(logits, y, tasks, strict=True)]
         return torch.stack(each).mean()
 
     @torch.no_grad()
     def begin(self, x: Tensor, y: Tensor, task: int) -> None:
         self.before = copy.deepcopy(self.module)
-        weight, columns = self.module.get_parameter("layers.4.weight"), [self.column(own, task) for own in y.tolist()]
+        weight, columns = self.module.get_parameter(CLASSIFIER), [self.column(own, task) for own in y.tolist()]
+        features = self.features(self.module, x, "frozen")
         length = torch.stack([weight[old].norm() for old in range(CLASSES[task][0])]).mean()
         for new in CLASSES[task]:
-            rows = [
-                row / row.norm() for row, own in zip(self.features(self.module, x), columns, strict=True) if own == new
-            ]
+            rows = [row / row.norm() for row, own in zip(features, columns, strict=True) if own == new]
             weight[new] = length * normalize(torch.stack(rows).mean(0), dim=0)
 
-    def step(self, x: Tensor, y: Tensor, task: int, drawn: Replay | None) -> Tensor:
-        tasks = [task] * len(y)
+    def step(self, x: Tensor, y: Tensor, task: int, drawn: Replay | None) -> None:
+        size, tasks = len(y), [task] * len(y)
         if drawn is not None:
             x, y, tasks = torch.cat([x, drawn.x[0]]), torch.cat([y, drawn.y[0]]), tasks + drawn.tasks[0].tolist()
-        loss = self.loss(x, y, tasks, task)
+        features = self.features(self.module, x, "update")
+        loss = self.loss(features, y, tasks, task)
         if drawn is not None:
             old, new = len(range(CLASSES[task][0])), len(CLASSES[task])
-            away = [
-                1 - cosine_similarity(self.features(self.before, row).detach(), self.features(self.module, row), dim=0)
-                for row in x
-            ]
+            before = self.features(self.before, x, "separate").detach()  # in training mode, on the same images
+            away = [1 - cosine_similarity(then, now, dim=0) for then, now in zip(before, features, strict=True)]
             loss = loss + DISTIL * (old / new) ** 0.5 * torch.stack(away).mean()
             hinges = []
-            for row, own, of in zip(self.cosines(self.module, drawn.x[0]), drawn.y[0], drawn.tasks[0], strict=True):
+            for row, own, of in zip(self.cosines(features[size:]), y[size:], tasks[size:], strict=True):
                 for rival in row[list(CLASSES[task])].sort(descending=True)[0][:2]:
-                    hinges.append((MARGIN - row[self.column(own.item(), of.item())] + rival).clamp_min(0))
+                    hinges.append((MARGIN - row[self.column(int(own), of)] + rival).clamp_min(0))
             loss = loss + RANKING * torch.stack(hinges).mean()
         self.descend(loss, LR, DECAY, fixed=CLASSES[task][0])
-        return torch.cat([weight.detach().flatten() for weight in self.module.parameters()])
 
     def descend(self, loss: Tensor, lr: float, decay: float, *, fixed: int, only: str = "") -> None:
         named = dict(self.module.named_parameters())
@@ -113,12 +111,12 @@ class Plain:
                 if name.startswith(only)
                 else weight.detach()
             )
-            if name == "layers.4.weight":
+            if name == CLASSIFIER:
                 moved[:fixed] = weight.detach()[:fixed]
             weight.data.copy_(moved)
 
     def end(self, x: Tensor, y: Tensor, task: int) -> None:
-        features, width = normalize(self.features(self.module, x).detach(), dim=1), len(CLASSES[task])
+        features, width = normalize(self.features(self.module, x, "frozen").detach(), dim=1), len(CLASSES[task])
         found: list[int] = []
         for place in range(width):
             members = [i for i, own in enumerate(y.tolist()) if self.column(own, task) == CLASSES[task][place]]
@@ -135,8 +133,9 @@ class Plain:
         images, labels = (torch.cat(each) for each in list(zip(*self.memory, strict=True))[:2])
         tasks, draws = np.repeat(range(task + 1), SIZE), numpy_generator(0, "finetune", task)
         for rows in torch.from_numpy(draws.permutation(len(labels))).split(BATCH):
-            loss = self.loss(images[rows], labels[rows], tasks[rows.numpy()].tolist(), task)
-            self.descend(loss, FINETUNE, 0.0, fixed=0, only="layers.4.weight")
+            features = self.features(self.module, images[rows], "frozen")
+            loss = self.loss(features, labels[rows], tasks[rows.numpy()].tolist(), task)
+            self.descend(loss, FINETUNE, 0.0, fixed=0, only=CLASSIFIER)
 
 
 @pytest.mark.parametrize("kind", ["masked", "seen", "all"])
@@ -150,16 +149,16 @@ def test_twenty_one_steps_of_three_tasks_equal_a_plain_spelling(kind: HeadsKind)
         learner.task_begins(model, Seen(task, seen))
         if task:
             plain.begin(x, y, task)
+        same_state(model, plain.module)
         for data in seen:
             metrics = step(data)
-            weights = plain.step(data.x[0], data.y[0], task, learner.drawn)
-            torch.testing.assert_close(model.theta[0], weights, rtol=1e-9, atol=1e-12)
+            plain.step(data.x[0], data.y[0], task, learner.drawn)
+            same_state(model, plain.module)
             assert ("ranking" in metrics) == (task > 0)
             assert task == 0 or metrics["ranking"][0] > 0
         learner.task_ends(model, Seen(task, seen))
         plain.end(x, y, task)
-        weights = torch.cat([weight.detach().flatten() for weight in plain.module.parameters()])
-        torch.testing.assert_close(model.theta[0], weights, rtol=1e-9, atol=1e-12)
+        same_state(model, plain.module)
 
 
 def train(step: Step, replica: slice) -> None:
@@ -177,6 +176,8 @@ def test_replicas_together_equal_replicas_alone() -> None:
     train(together, slice(0, 2))
     train(alone, slice(1, 2))
     torch.testing.assert_close(together.model.theta[1:], alone.model.theta)
+    for name, buffer in alone.model.buffers.items():
+        torch.testing.assert_close(together.model.buffers[name][1:], buffer)
 
 
 def test_weights_of_old_classes_stay_and_other_rates_come_back() -> None:

@@ -77,7 +77,6 @@ def test_the_last_images_of_every_class_are_kept_as_they_come() -> None:
                 for image in images
             )  # fmt: skip
             assert everything(memory, replica, 99) == expected
-            memory._past = None  # the task goes on here, and its memory is looked at
 
 
 def test_nothing_is_drawn_in_the_first_task_and_only_earlier_tasks_later() -> None:
@@ -90,6 +89,30 @@ def test_nothing_is_drawn_in_the_first_task_and_only_earlier_tasks_later() -> No
             assert torch.equal(drawn.x.flatten(1).long() // 35, drawn.tasks)  # 35 images a task
         memory.write(batch)
     assert seen == [(True, 0)] * 5 + [(False, 6)] * 5 + [(False, 8)] * 5
+
+
+@pytest.mark.parametrize("spared", [-1, None])
+def test_the_host_counts_once_a_task_or_where_it_is_drawn_from_too_until_it_is_full(
+    spared: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory, asked, expected = ClassMemory(Heads.even(3, 3), 6, seeds=[0, 1]), list[list[int]](), list[list[int]]()
+    real = memory._held
+    monkeypatch.setattr(memory, "_held", lambda tasks: (asked.append(tasks), real(tasks))[1])
+    came: defaultdict[tuple[int, int, int], int] = defaultdict(int)
+    for number, batch in enumerate(stream(2, 3, 5, size=4)):
+        memory.write(batch)
+        begun, first = list(range(batch.task + 1)), number % 5 == 0
+        full = all(came[replica, batch.task, label] > 1 for replica in range(2) for label in range(3))
+        for replica, own in enumerate(batch.y.tolist()):
+            for label in own:
+                came[replica, batch.task, label] += 1
+        if spared is None:
+            expected += [begun[:-1]] if first and batch.task else []
+        else:
+            expected += [] if full else [begun]
+        memory.draw(batch.task if spared is None else spared, 4)
+    assert asked == expected
+    assert len(expected) < 15  # of 15 batches
 
 
 def test_draws_are_different_images_and_all_come_in_time() -> None:
@@ -130,17 +153,18 @@ def test_a_replica_does_not_depend_on_its_neighbours() -> None:
     assert torch.equal(torch.stack(run([5, 7], both)), torch.stack(run([7], alone)))
 
 
-def test_a_memory_that_was_stored_goes_on_as_the_original() -> None:
+@pytest.mark.parametrize("spared", [-1, None])
+def test_a_memory_that_was_stored_goes_on_as_the_original(spared: int | None) -> None:
     batches = stream(2, 3, 3)
     memory, other = (ClassMemory(Heads.even(3, 3), 8, seeds=[0, 1]) for _ in range(2))
     for batch in batches[:5]:
-        memory.draw(batch.task, 5)
+        memory.draw(batch.task if spared is None else spared, 5)
         memory.write(batch)
     tensors: dict[str, Tensor] = {}
     restore(other, json.loads(json.dumps(pack(memory, tensors))), tensors, CPU)
     assert tensors[".filled.x"].shape[1] == 16  # nothing of the task that has not begun
     for batch in batches[5:]:
-        mine, yours = memory.draw(batch.task, 5), other.draw(batch.task, 5)
+        mine, yours = (each.draw(batch.task if spared is None else spared, 5) for each in (memory, other))
         assert mine is not None
         assert yours is not None
         assert torch.equal(mine.x, yours.x)

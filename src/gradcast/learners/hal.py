@@ -23,7 +23,7 @@ from gradcast.memories.reservoir import Reservoir
 from gradcast.randomness import numpy_generator, torch_generator
 from gradcast.replicas.replicas import Pass, Replicas, Statistics
 from gradcast.specs.context import Context
-from gradcast.specs.table import Momentum, Rate, Weight
+from gradcast.specs.table import Momentum, Positive, Rate, Weight
 
 Form = Literal["authors", "mammoth"]
 SAMPLED = 10  # anchors of a step, in the authors' form; the other takes all
@@ -39,6 +39,7 @@ class HalSpec(TaskMemoryTable):
 
     name: Literal["hal"]
     lr: Rate = 0.03
+    replay: Positive = 10  # samples replayed a step; of which tasks, form says
     weight: Weight = 0.1  # of the anchors' squared distance: lambda
     gamma: Weight = 0.1  # of an anchor's distance from the mean features
     beta: Momentum = 0.5  # decay of the mean features; 0.3 was used on CIFAR
@@ -51,7 +52,8 @@ class Hal(Learner):
     """Adds ``weight * ||f_w(e) - f_w~(e)||^2``, with w~ after a tentative step along the loss of batch and replay.
 
     ``authors``: a mean over at most ten random anchors e of the sum over the logits that a loss of their task sees.
-    ``mammoth``: a mean over all anchors and all columns of the output layer.
+    ``mammoth``: a mean over all anchors and all columns of the output layer; images of the present task are replayed
+    too.
     """
 
     checkpointed: ClassVar[tuple[str, ...]] = ("memory", "anchors", "phi", "image")
@@ -77,8 +79,8 @@ class Hal(Learner):
         self.phi, self.image = RunningMeans(self.beta), RunningMeans(IMAGE_DECAY)
 
     def prepare(self, model: Replicas, batch: Batch) -> None:
-        """Draw images of earlier tasks and anchors, and write the batch into memory."""
-        self.task, self.drawn = batch.task, self.memory.draw(batch.task, self.count)
+        """Draw images of memory and anchors, and write the batch into memory."""
+        self.task, self.drawn = batch.task, self._remembered(batch.task)
         known = int(self.anchors.held.min())  # all replicas have equally many
         self.held = self.anchors.draw(min(known, SAMPLED) if self.form == "authors" else known)
         if (fresh := batch.fresh) is not None:
@@ -87,6 +89,10 @@ class Hal(Learner):
     def kind(self) -> Hashable:
         """Whether there are anchors."""
         return self.held is None
+
+    def _remembered(self, task: int) -> Replay | None:
+        """Random images of earlier tasks, or in the other form of all, this one included."""
+        return self.memory.draw(task if self.form == "authors" else EVERY_TASK, self.count)
 
     def replay(self) -> Replay | None:
         """The images drawn from memory for this step."""
@@ -113,8 +119,7 @@ class Hal(Learner):
         tentative = model.theta - along(lr, flat) * flat
         now = self._pass(model, self.held, self.batchnorm)
         with torch.no_grad():
-            still: Statistics = "frozen" if self.batchnorm == "frozen" else "separate"
-            away = now.z - self._pass(model, self.held, still, theta=tentative).z
+            away = now.z - self._pass(model, self.held, self.batchnorm, theta=tentative).z
         share = self.weight / (away.shape[1] if self.form == "authors" else away[0].numel())
         return Terms(now.pull(2 * share * away), metrics={"anchors": share * away.square().sum((1, 2))})
 
@@ -162,10 +167,10 @@ class Hal(Learner):
         return Ascent(model, proxy, batch.task, self.gamma, _square)(start, y, phi, Sgd(), self.lr)
 
     def _proxy(self, model: Replicas, task: int) -> Float[Tensor, "r p"]:
-        """The weights after further steps on memory images: of earlier tasks, or of all in the other form."""
+        """The weights after further steps on images of memory."""
         theta = model.theta.clone()
         for _ in range(PROXY[self.form]):
-            drawn = self.memory.draw(task if self.form == "authors" else EVERY_TASK, self.count)
+            drawn = self._remembered(task)
             assert drawn is not None
             made = model.forward(drawn.x, task, tasks=drawn.tasks, statistics="separate", theta=theta)
             theta -= self.lr * made.pull(cross_entropy(made.z, drawn.y)[1]).flat

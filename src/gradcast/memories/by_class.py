@@ -19,7 +19,8 @@ from gradcast.replicas.heads import Heads
 class ClassMemory:
     """``size`` places a task, at least one a class and shared as equally as can be; one memory a replica.
 
-    Labels stay on the device: how many images of a class came is counted there, and the host asks once a task.
+    Labels stay on the device: how many images of a class came is counted there. The host asks once a task, or after
+    every batch where the present task is drawn from too and has room left.
     """
 
     checkpointed: ClassVar[tuple[str, ...]] = ("order", "counts", "draws", "filled")
@@ -31,7 +32,7 @@ class ClassMemory:
         self.draws = [numpy_generator(seed, "reference") for seed in seeds]
         self.places = Slots(heads.tasks * size)
         self.counts: Tensor | None = None  # [R, tasks, classes], images that came
-        self._past: tuple[int, list[Int[np.ndarray, " held"]]] | None = None
+        self._past: tuple[tuple[int, int], list[Int[np.ndarray, " held"]]] | None = None  # places that are drawn from
         self._whole: dict[int, list[Int[np.ndarray, " size"]]] = {}  # places of tasks that are over
 
     def write(self, batch: Batch, fields: Mapping[str, Tensor] | None = None) -> None:
@@ -43,6 +44,10 @@ class ClassMemory:
         y = self.heads.places(batch.y, batch.task)
         self.places.put(batch, self._places(y, batch.task, self.counts[:, batch.task]), fields)
         self.counts[:, batch.task] += one_hot(y, self.heads.widest).sum(1)
+        if self._past is not None:
+            (left_out, tasks), held = self._past
+            if batch.task != left_out and any(len(own) < tasks * self.size for own in held):
+                self._past = None
 
     def _places(self, y: Int[Tensor, "r b"], task: int, before: Int[Tensor, "r classes"]) -> Int[Tensor, "r b"]:
         """Of more images of one class than its ring holds, the last stay."""
@@ -56,7 +61,7 @@ class ClassMemory:
         return torch.where(rank >= total - ring[y], place, self.places.size)
 
     def draw(self, task: int, count: int) -> Replay | None:
-        """Random images of all tasks but this one, at most ``count``; None while there are none.
+        """Random images of all tasks that came, but for this one, at most ``count``; None while there are none.
 
         Different ones where a replica has so many. Where a class had fewer images than its ring holds, none comes
         twice before every other came once: the number must not depend on the replicas beside it.
@@ -64,8 +69,9 @@ class ClassMemory:
         earlier = [each for each in self.order if each != task]
         if not earlier:
             return None
-        if self._past is None or self._past[0] != task:
-            self._past = (task, self._held(earlier))
+        drawn_from = task, len(earlier)
+        if self._past is None or self._past[0] != drawn_from:
+            self._past = (drawn_from, self._held(earlier))
         count = min(count, len(earlier) * self.size)
         chosen = [
             np.resize(generator.permutation(held), count)
