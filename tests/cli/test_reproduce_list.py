@@ -15,7 +15,7 @@ def test_list_shows_every_table_and_figure_with_its_state(tmp_path: Path) -> Non
     assert all(f"  {name} " in shown for name in names())
     assert list(states) == names()
     counts = {
-        "rows": 53,
+        "rows": 57,
         "measured": 27,
         "published": 39,
         "published_measured": 21,
