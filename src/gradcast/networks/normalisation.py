@@ -1,5 +1,6 @@
 """BatchNorm and the (leaky) ReLU after it as one layer, so that a pass may compute both at once."""
 
+import copy
 from collections.abc import Sequence
 
 import torch
@@ -32,15 +33,14 @@ class NormRelu(nn.BatchNorm2d):
 @torch.no_grad()
 def needs_several(network: nn.Module, shape: Sequence[int]) -> bool:
     """Whether of a single image of this shape a BatchNorm layer sees one value a channel, which has no variance."""
-    seen = list[int]()
-    layers = [layer for layer in network.modules() if isinstance(layer, nn.modules.batchnorm._BatchNorm)]
-    hooks = [layer.register_forward_pre_hook(lambda _, x: seen.append(x[0][:, 0].numel())) for layer in layers]
-    training, weight = network.training, next(network.parameters())
+    trial, seen = copy.deepcopy(network).eval(), list[int]()
+    layers = [layer for layer in trial.modules() if isinstance(layer, nn.modules.batchnorm._BatchNorm)]
+    if not layers:
+        return False
+    for layer in layers:
+        layer.register_forward_pre_hook(lambda _, x: seen.append(x[0][:, 0].numel()))
     with torch.random.fork_rng(devices=[]):  # of the caller's numbers none is drawn
-        network.eval()(weight.new_zeros(1, *shape))
-    network.train(training)
-    for hook in hooks:
-        hook.remove()
+        trial(next(trial.parameters()).new_zeros(1, *shape))
     return 1 in seen
 
 

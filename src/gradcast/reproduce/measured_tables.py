@@ -33,8 +33,8 @@ def measured_rows(name: str) -> list[Item]:
     found = measured(name)
     if found is None:
         return []
-    lacking = not_drawn(found.wanted.experiment, found.lines)
-    return [line.item for line in found.lines if line.ours and line not in lacking]
+    lacking = {line.item.name for line in not_drawn(found.wanted.experiment, found.lines)}
+    return [line.item for line in found.lines if line.ours and line.item.name not in lacking]
 
 
 def _of_another(experiment: Experiment) -> Saved | None:
