@@ -4,7 +4,8 @@
     python tools/render_results.py                     # then the pages
 
 A row that a file has trained takes the place of the table's row of that name, with all that the file says of its
-seeds. Everything else stays as it is.
+seeds. Everything else stays as it is, and so does a row of more seeds: rows that a file only compares with may have a
+part of the table's.
 """
 
 import json
@@ -32,11 +33,18 @@ def merge(table: dict[str, Any], found: dict[str, Any], name: str) -> None:
     """In place; arithmetic and seeds have to be those of the table."""
     if found["dtype"] != table["dtype"]:
         raise SystemExit(f"{name} was trained in {found['dtype']}, the table in {table['dtype']}")
-    trained = {row["name"]: row for row in found["rows"] if row["trained"]}
+    before = {row["name"]: row["trained"] for row in table["rows"]}
+    trained = {row["name"]: row for row in found["rows"] if row["trained"] and not _part(row, before)}
     rows = [trained.pop(row["name"], row) for row in table["rows"]]
     table["rows"] = rows + list(trained.values())
     table["seeds"] = sorted({*table["seeds"], *found["seeds"]})
     fill_pools([row["trained"] for row in table["rows"] if row["trained"]])
+
+
+def _part(row: dict[str, Any], before: dict[str, Any]) -> bool:
+    """Whether the table has all seeds of what was trained for this row, and others."""
+    own, known = row["trained"], before.get(row["name"]) or {"cell": "", "seeds": {}}
+    return bool(own["cell"] == known["cell"] and own["seeds"].keys() < known["seeds"].keys())
 
 
 def fill_pools(trained: list[dict[str, Any]]) -> None:

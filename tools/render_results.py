@@ -6,6 +6,7 @@ Measured numbers come from the files as they are; only verdicts and words may ch
 tables.
 """
 
+import re
 import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -47,11 +48,24 @@ def copied(page: str) -> list[str]:
 
 
 def replace_lines(before: list[str], after: list[str]) -> None:
-    """Lines of the page that another page shows too."""
-    known = dict(zip(before, after, strict=True))
+    """Lines of the page that another page shows too; rows that are new follow the row before them."""
+    names, known = [_row(line) for line in before], dict(zip(before[:2], after[:2], strict=True))
+    own = before[1]
+    for line in after[2:-1]:
+        if _row(line) in names:
+            own = before[names.index(_row(line))]
+            known[own] = line
+        elif "not run" not in line:
+            known[own] += f"\n{line}"
+    known[before[-1]] = after[-1]
     for page in DOCS.glob("*.md"):
         lines = page.read_text(encoding="utf-8").splitlines()
         page.write_text("\n".join(_changed(lines, known)) + "\n", encoding="utf-8")
+
+
+def _row(line: str) -> str:
+    """A row's name, without how many seeds it has."""
+    return re.sub(r" \(\d+ of \d+ seeds\)$", "", line.split("|")[1].strip()) if line.startswith("|") else ""
 
 
 def _changed(lines: list[str], known: dict[str, str]) -> list[str]:
@@ -60,7 +74,7 @@ def _changed(lines: list[str], known: dict[str, str]) -> list[str]:
     for place in range(2, len(lines)):
         if lines[place] in known and not lines[place].startswith(("| --- ", "|  | ")):
             head = next(at for at in range(place, -1, -1) if lines[at].startswith("| --- "))
-            found[head - 1], found[head] = list(known.values())[:2]
+            found[head - 1], found[head] = list(known.values())[:2]  # head and rule
     return found
 
 

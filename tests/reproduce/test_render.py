@@ -56,7 +56,7 @@ def test_five_seeds_have_no_verdict_and_ten_may() -> None:
     assert kinds["gem-p-pl"] == "costs"
     assert kinds["gem-predicted"] == "no effect"
     assert kinds["gem-random"] == kinds["dcl-random"] == "control"
-    assert {line.paired.family for line in ten if line.paired} == {10}  # twelve rows, two of them controls
+    assert {line.paired.family for line in ten if line.paired} == {12}  # fourteen rows, two of them controls
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"rows": 3}', json.dumps({"rows": [{"name": "gem"}]})])

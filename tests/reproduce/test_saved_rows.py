@@ -240,6 +240,22 @@ def test_merged_tables_keep_what_happened_task_by_task(tmp_path: Path, monkeypat
     assert [row.seeds for row in results(outcome(after, {}))] == [row.seeds for row in results(outcome(own, {}))]
 
 
+def test_merging_keeps_rows_of_more_seeds() -> None:
+    """A file of a new row has a part of its base's seeds."""
+    seeds = {"0": {}, "1": {}, "2": {}}
+    table = {"dtype": "float32", "seeds": [0, 1, 2], "rows": [merged("gem", "g", seeds), merged("new", "", {})]}
+    fewer, other = {"0": {}, "1": {}}, {"0": {}}
+    found = {"dtype": "float32", "seeds": [0, 1], "rows": [merged("gem", "g", fewer), merged("new", "n", fewer)]}
+    merge_results.merge(table, found, "file")
+    assert [(row["name"], row["trained"]["seeds"]) for row in table["rows"]] == [("gem", seeds), ("new", fewer)]
+    merge_results.merge(table, {**found, "rows": [merged("gem", "of another setting", other)]}, "file")
+    assert table["rows"][0]["trained"]["seeds"] == other
+
+
+def merged(name: str, cell: str, seeds: dict[str, Any]) -> dict[str, Any]:
+    return {"name": name, "trained": {"cell": cell, "data": "d", "seeds": seeds} if cell else None}
+
+
 def test_merging_fills_in_pools_of_rows_that_saw_the_same_data() -> None:
     rows: list[dict[str, Any]] = [
         {"data": "a", "pool_images": [12_000]},
