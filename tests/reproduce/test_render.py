@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tools import render_results
 
 from gradcast.errors import GradcastError
 from gradcast.reproduce.measured_tables import folder
@@ -47,6 +48,17 @@ def test_rows_without_their_seeds_keep_their_means_and_have_no_verdict() -> None
     assert lines["a-gem"].ours["deviation"].mean == pytest.approx(np.std([37.29, 29.82, 32.72, 30.34, 27.66]))
     assert own.paired is not None
     assert own.paired.verdict == "open: 5 seeds, a verdict needs 10 (mean -0.044 points, t interval -1.8 to +1.7)"
+
+
+def test_pages_with_a_copy_of_a_table_gain_its_new_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(render_results, "DOCS", tmp_path)
+    before = ["|  | ACC |", "| --- | --- |", "| GEM | 80 |", "| DCL (10 of 32 seeds) | 81 |", "on Monday."]
+    after = ["|  | ACC | BWT |", "| --- | --- | --- |", "| GEM | 82 | 0 |", "| new | 83 | 0 |", "| late | not run |  |",
+             "| DCL | 84 | 0 |", "on Tuesday."]  # fmt: skip
+    (tmp_path / "page.md").write_text("\n".join(["Text.", *before[:4], "", before[4], "| GEM |"]) + "\n")
+    render_results.replace_lines(before, after)
+    shown = ["Text.", *after[:4], after[5], "", after[6], "| GEM |"]
+    assert (tmp_path / "page.md").read_text().splitlines() == shown
 
 
 def test_five_seeds_have_no_verdict_and_ten_may() -> None:
