@@ -5,7 +5,7 @@ import signal
 import sys
 
 # How often a thread of torch looks for work before it sleeps, as libgomp counts. Its own default, 300,000, lets a
-# thread keep the very core that the others wait for: beside one busy process, two threads were 20 times slower.
+# thread keep the very core that the others wait for: see docs/benchmarks.md.
 SPINS = "20000"
 
 
