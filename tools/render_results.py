@@ -18,6 +18,7 @@ from gradcast.reproduce.render import Saved, places, read_saved
 from gradcast.reproduce.show_table import TRAINED_ON
 
 DOCS = Path(__file__).parents[1] / "docs"
+NOT_RUN = "not run"
 
 
 def main() -> None:
@@ -48,19 +49,24 @@ def copied(page: str) -> list[str]:
 
 
 def replace_lines(before: list[str], after: list[str]) -> None:
-    """Lines of the page that another page shows too; rows that are new follow the row before them."""
-    names, known = [_row(line) for line in before], dict(zip(before[:2], after[:2], strict=True))
-    own = before[1]
-    for line in after[2:-1]:
-        if _row(line) in names:
-            own = before[names.index(_row(line))]
-            known[own] = line
-        elif "not run" not in line:
-            known[own] += f"\n{line}"
-    known[before[-1]] = after[-1]
+    """Lines of the page that another page shows too; rows with their first numbers follow the row before them."""
     for page in DOCS.glob("*.md"):
         lines = page.read_text(encoding="utf-8").splitlines()
-        page.write_text("\n".join(_changed(lines, known)) + "\n", encoding="utf-8")
+        page.write_text("\n".join(_changed(lines, _followed(lines, before, after))) + "\n", encoding="utf-8")
+
+
+def _followed(lines: list[str], before: list[str], after: list[str]) -> dict[str, str]:
+    """What takes the place of each line of before; a page need not show all rows."""
+    names, known = {_row(line): line for line in before[2:-1]}, dict(zip(before[:2], after[:2], strict=True))
+    own = before[1]
+    for line in after[2:-1]:
+        earlier = names.get(_row(line), "")
+        if earlier and earlier in lines:
+            own = earlier
+            known[own] = line
+        elif NOT_RUN not in line and (not earlier or NOT_RUN in earlier):
+            known[own] += f"\n{line}"
+    return known | {before[-1]: after[-1]}
 
 
 def _row(line: str) -> str:
@@ -69,12 +75,13 @@ def _row(line: str) -> str:
 
 
 def _changed(lines: list[str], known: dict[str, str]) -> list[str]:
-    """Head and rule of a table follow its first row: several tables share them."""
-    found = [known.get(line, line) for line in lines]
-    for place in range(2, len(lines)):
-        if lines[place] in known and not lines[place].startswith(("| --- ", "|  | ")):
-            head = next(at for at in range(place, -1, -1) if lines[at].startswith("| --- "))
-            found[head - 1], found[head] = list(known.values())[:2]  # head and rule
+    """Several tables have the same head and rule, and come from the same machine: those of its own rows change."""
+    (head, rule, *rows, measured), found = known, []
+    for place, line in enumerate(lines):
+        above = next((own for own in reversed(lines[:place]) if own.startswith("|")), "")
+        below = next((own for own in lines[place:] if not own.startswith(("|  |", "| --- "))), "")
+        own = {head: below, rule: below, measured: above}.get(line, line)
+        found.append(known[line] if own in rows else line)
     return found
 
 

@@ -16,9 +16,9 @@ def test_list_shows_every_table_and_figure_with_its_state(tmp_path: Path) -> Non
     assert list(states) == names()
     counts = {
         "rows": 57,
-        "measured": 27,
+        "measured": 33,
         "published": 39,
-        "published_measured": 21,
+        "published_measured": 24,
         "run": 0,
         "begun": 0,
         "not_reproduced": 1,

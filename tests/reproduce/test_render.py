@@ -52,12 +52,15 @@ def test_rows_without_their_seeds_keep_their_means_and_have_no_verdict() -> None
 
 def test_pages_with_a_copy_of_a_table_gain_its_new_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(render_results, "DOCS", tmp_path)
-    before = ["|  | ACC |", "| --- | --- |", "| GEM | 80 |", "| DCL (10 of 32 seeds) | 81 |", "on Monday."]
-    after = ["|  | ACC | BWT |", "| --- | --- | --- |", "| GEM | 82 | 0 |", "| new | 83 | 0 |", "| late | not run |  |",
-             "| DCL | 84 | 0 |", "on Tuesday."]  # fmt: skip
-    (tmp_path / "page.md").write_text("\n".join(["Text.", *before[:4], "", before[4], "| GEM |"]) + "\n")
+    before = ["|  | ACC |", "| --- | --- |", "| GEM | 80 |", "| EWC | not run |", "| ER | 70 |",
+              "| DCL (10 of 32 seeds) | 81 |", "on Monday."]  # fmt: skip
+    after = ["|  | ACC | BWT |", "| --- | --- | --- |", "| GEM | 82 | 0 |", "| EWC | 60 | 0 |", "| ER | 71 | 0 |",
+             "| new | 83 | 0 |", "| late | not run |  |", "| DCL | 84 | 0 |", "on Tuesday."]  # fmt: skip
+    other = [*before[:2], "| MAS | 79 |", "", before[-1]]  # of another table: the same head, and the same day
+    page = ["Text.", *before[:3], before[5], "", before[6], "| GEM |", *other]
+    (tmp_path / "page.md").write_text("\n".join(page) + "\n")
     render_results.replace_lines(before, after)
-    shown = ["Text.", *after[:4], after[5], "", after[6], "| GEM |"]
+    shown = ["Text.", *after[:4], after[5], after[7], "", after[8], "| GEM |", *other]
     assert (tmp_path / "page.md").read_text().splitlines() == shown
 
 

@@ -13,7 +13,6 @@ from tools import merge_results
 from gradcast.errors import GradcastError
 from gradcast.reproduce import reproduce
 from gradcast.reproduce.cells import Cell
-from gradcast.reproduce.experiment import load
 from gradcast.reproduce.experiment_tables import Kind
 from gradcast.reproduce.measured_tables import folder
 from gradcast.reproduce.reproduce import Request, outcome, request, train
@@ -108,8 +107,10 @@ def test_a_figure_takes_the_rows_of_another_table_and_says_nothing_of_the_rest(t
 
 
 def test_costs_are_of_one_machine(tmp_path: Path) -> None:
+    wanted = request("E11", out=tmp_path, settings=["dtype=bf16"], saved=RESULTS / "E11.json")
+    assert list(wanted.known) == ["resnet-gem-predicted"]
     with pytest.raises(GradcastError, match="E11 tells costs"):
-        known(tmp_path / "none.json", load("E11"), [0], "float32")
+        train(wanted, data=None, device="cpu", display=None)
 
 
 @pytest.mark.usefixtures("_small")

@@ -76,7 +76,7 @@ def test_rows_that_were_trained_say_how_many_images_there_were(tmp_path: Path) -
 
 
 def test_files_that_do_not_say_are_not_completed() -> None:
-    saved = measured("E3")
+    saved = measured("E8")
     assert saved is not None
     assert notes(saved.wanted, saved.lines)[:2] == ["Pool: up to 100,000 images of tiny-imagenet", UNSURE]
     assert f"\n\n{UNSURE}.\n" in saved.markdown()

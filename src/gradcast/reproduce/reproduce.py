@@ -151,6 +151,10 @@ def train(
     wanted: Request, *, data: Path | None, device: str, display: Display | None, cluster: Cluster | None = None
 ) -> dict[str, str]:
     """Every missing seed of every row, here or on a ``cluster``; says of rows that were not trained why."""
+    if wanted.known and wanted.experiment.header.alone:
+        raise GradcastError(
+            f"{wanted.experiment.header.id} tells costs, which belong to one machine; leave --known out"
+        )
     failed = {}
     elsewhere = None if cluster is None else _train_on(cluster, wanted, data, device, display)
     groups = [[seed] for seed in wanted.seeds] if wanted.experiment.header.alone else [wanted.seeds]

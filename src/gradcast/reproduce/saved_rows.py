@@ -29,8 +29,6 @@ def rows_of(file: Path) -> dict[str, Mapping[str, Any]]:
 
 def known(file: Path, experiment: Experiment, seeds: Sequence[int], dtype: Arithmetic) -> dict[str, Trained]:
     """Rows of a table saved before that were trained with the settings of this one, and the seeds asked for."""
-    if experiment.header.alone:
-        raise GradcastError(f"{experiment.header.id} tells costs, which belong to one machine; leave --known out")
     try:
         rows = {row["trained"]["cell"]: row for row in rows_of(file).values()}  # several rows may be of one cell
         cells = [(item, Cell(item.setting, dtype).name) for item in experiment.items if item.setting is not None]
