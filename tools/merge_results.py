@@ -5,7 +5,7 @@
 
 A row that a file has trained takes the place of the table's row of that name, with all that the file says of its
 seeds. Everything else stays as it is, and so does a row of more seeds: rows that a file only compares with may have a
-part of the table's.
+part of the table's. A course of another length (``--steps``) has a file of its own, such as E6-15200.json.
 """
 
 import json
@@ -16,23 +16,33 @@ from typing import Any
 from gradcast.reproduce.measured_tables import folder
 from gradcast.results.sizes import POOL_IMAGES
 
+STEPS = "schedule.steps"
+
 
 def main(files: list[str]) -> None:
     """One file after another."""
     for name in files:
         found = json.loads(Path(name).read_text(encoding="utf-8"))
-        if found["quick"] or found["settings"]:
-            raise SystemExit(f"{name} is a quick look or has other settings; only the table itself is measured")
-        target = folder() / f"{found['id']}.json"
+        target = folder() / f"{table_name(found, name)}.json"
         table = json.loads(target.read_text(encoding="utf-8")) if target.exists() else found
         merge(table, found, name)
         target.write_text(json.dumps(table, indent=2) + "\n", encoding="utf-8")
+
+
+def table_name(found: dict[str, Any], name: str) -> str:
+    """Of the file in the package."""
+    course = dict(setting.split("=", 1) for setting in found["settings"] if setting.startswith("schedule."))
+    if found["quick"] or len(course) < len(found["settings"]) or (course and STEPS not in course):
+        raise SystemExit(f"{name} is a quick look or has other settings; only the table itself is measured")
+    return "-".join([found["id"], *([course[STEPS]] if course else [])])
 
 
 def merge(table: dict[str, Any], found: dict[str, Any], name: str) -> None:
     """In place; arithmetic and seeds have to be those of the table."""
     if found["dtype"] != table["dtype"]:
         raise SystemExit(f"{name} was trained in {found['dtype']}, the table in {table['dtype']}")
+    if found["settings"] != table["settings"]:
+        raise SystemExit(f"{name} has another course than the table: {', '.join(found['settings'])}")
     before = {row["name"]: row["trained"] for row in table["rows"]}
     trained = {row["name"]: row for row in found["rows"] if row["trained"] and not _part(row, before)}
     rows = [trained.pop(row["name"], row) for row in table["rows"]]

@@ -244,13 +244,35 @@ def test_merged_tables_keep_what_happened_task_by_task(tmp_path: Path, monkeypat
 def test_merging_keeps_rows_of_more_seeds() -> None:
     """A file of a new row has a part of its base's seeds."""
     seeds = {"0": {}, "1": {}, "2": {}}
-    table = {"dtype": "float32", "seeds": [0, 1, 2], "rows": [merged("gem", "g", seeds), merged("new", "", {})]}
+    table = {
+        "dtype": "float32",
+        "settings": [],
+        "seeds": [0, 1, 2],
+        "rows": [merged("gem", "g", seeds), merged("new", "", {})],
+    }
     fewer, other = {"0": {}, "1": {}}, {"0": {}}
-    found = {"dtype": "float32", "seeds": [0, 1], "rows": [merged("gem", "g", fewer), merged("new", "n", fewer)]}
+    found = {
+        "dtype": "float32",
+        "settings": [],
+        "seeds": [0, 1],
+        "rows": [merged("gem", "g", fewer), merged("new", "n", fewer)],
+    }
     merge_results.merge(table, found, "file")
     assert [(row["name"], row["trained"]["seeds"]) for row in table["rows"]] == [("gem", seeds), ("new", fewer)]
     merge_results.merge(table, {**found, "rows": [merged("gem", "of another setting", other)]}, "file")
     assert table["rows"][0]["trained"]["seeds"] == other
+
+
+def test_a_course_of_another_length_is_merged_into_a_table_of_its_own() -> None:
+    facts = {"id": "E6", "quick": False, "settings": [], "dtype": "bf16", "seeds": [0], "rows": []}
+    course = ["schedule.steps=8000", "schedule.warm_up=80"]
+    assert merge_results.table_name(facts, "file") == "E6"
+    assert merge_results.table_name({**facts, "settings": course}, "file") == "E6-8000"
+    for own in ({"quick": True}, {"settings": [*course, "learner.lr=1"]}, {"settings": ["schedule.warm_up=80"]}):
+        with pytest.raises(SystemExit, match="file is a quick look or has other settings"):
+            merge_results.table_name({**facts, **own}, "file")
+    with pytest.raises(SystemExit, match=r"another course than the table: schedule\.steps=8000"):
+        merge_results.merge(facts, {**facts, "settings": course}, "file")
 
 
 def merged(name: str, cell: str, seeds: dict[str, Any]) -> dict[str, Any]:
