@@ -33,6 +33,7 @@ def test_runs_go_through_learners_and_signals(monkeypatch: pytest.MonkeyPatch) -
         "gem",
         "hal",
         "icarl",
+        "icarl-original",
         "joint",
         "lucir",
         "lwf",

@@ -31,11 +31,12 @@ def test_list_shows_every_table_and_figure_with_its_state(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(("seeds", "run", "begun"), [(3, 6, 0), (4, 0, 6)])
 def test_rows_with_some_of_their_seeds_are_begun(
-    monkeypatch: pytest.MonkeyPatch, seeds: int, run: int, begun: int
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, seeds: int, run: int, begun: int
 ) -> None:
     own = experiment(TEXT.replace("seeds = 3", f"seeds = {seeds}"))  # four rows, and those of sweeps that are the same
     for module in ("reproduce", "measured_tables"):
         monkeypatch.setattr(f"gradcast.reproduce.{module}.load", lambda name: own)
+    monkeypatch.setattr("gradcast.reproduce.measured_tables.folder", lambda: tmp_path)
     found = standing(own, trained(), [])
     assert (found["rows"], found["run"], found["begun"], found["not_reproduced"]) == (9, run, begun, 1)
 

@@ -11,6 +11,7 @@ from gradcast.learners.gem import Gem
 from gradcast.learners.hal import Hal
 from gradcast.learners.hat import Hat
 from gradcast.learners.icarl import Icarl
+from gradcast.learners.icarl_original import OriginalIcarl
 from gradcast.learners.independent import Independent
 from gradcast.learners.joint import Joint
 from gradcast.learners.lucir import Lucir
@@ -41,6 +42,7 @@ from tests.training.scene import scheduled, shared
         ("mas", Mas),
         ("lwf", Lwf),
         ("icarl", Icarl),
+        ("icarl-original", OriginalIcarl),
         ("bic", Bic),
         ("lucir", Lucir),
         ("cfa", Cfa),

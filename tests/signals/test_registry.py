@@ -25,6 +25,7 @@ WITHOUT_MEMORY = [name for name, entry in LEARNERS.items() if "memory" not in en
 FURTHER = {
     "icarl": ["learner.memory=40", "learner.batchnorm=frozen"],  # exemplars of all classes, which pass alone
     "bic": ["learner.memory=20", "stream.samples=50", "model.heads=masked"],  # ten images of a task are set aside
+    "icarl-original": ["model.heads=masked"],
     "lucir": ["model.heads=masked"],
     "cfa": ["model.heads=masked"],
     "x-der": ["model.heads=masked", "learner.images=8"],

@@ -264,6 +264,7 @@ OF_MANY_EPOCHS = [
     "hal;learner.form=mammoth",
     "bic",
     "lucir",
+    "icarl-original",
     "cfa;learner.memory=20;learner.epochs=1",
 ]
 OF_MANY_EPOCHS += ["joint", "pnn", "hat", "independent"]

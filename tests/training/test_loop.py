@@ -285,6 +285,7 @@ def test_modules_of_a_task_train_without_validation_too_and_every_replica_as_alo
         "hal",
         "bic",
         "lucir",
+        "icarl-original",
         "cfa",
         "x-der",
         "x-der shifted",

@@ -8,9 +8,13 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
 from gradcast.core import Batch
+from gradcast.networks.cosine import direction
 from gradcast.replicas.heads import Heads
 from gradcast.replicas.pass_types import Statistics
+from gradcast.replicas.replicas import Replicas
 
+CHUNK = 256  # images a pass, where features of a whole task are taken
+TIE = 1e-4  # share by which distances from a mean may differ and count as equal
 Outputs = Callable[[Tensor], Tensor]
 Choose = Callable[[Float[Tensor, "n f"], int], Int[Tensor, " chosen"]]
 
@@ -50,6 +54,25 @@ def rows_by_class(
         chosen = torch.cat([rows[choose(own[rows], count)] for rows, count in zip(members, counts, strict=True)])
         found.append(chosen[torch.arange(sum(counts), device=chosen.device) % len(chosen)])
     return torch.stack(found)
+
+
+@torch.no_grad()
+def directions(model: Replicas, x: Float[Tensor, "r n *shape"]) -> Float[Tensor, "r n f"]:
+    """Features of length one, in evaluation mode."""
+    parts = [model.embed(part, statistics="frozen").z for part in x.split(CHUNK, 1)]
+    return direction(torch.cat(parts, 1))
+
+
+@torch.no_grad()
+def exemplars(model: Replicas, batch: Batch, counts: Sequence[int]) -> Batch:
+    """So many images of each class of a task, chosen by directions of features; some come twice where there are few."""
+
+    def choose(own: Tensor, count: int) -> Tensor:
+        return herd(own.__getitem__, torch.arange(len(own), device=own.device), count, slack=TIE)
+
+    rows = rows_by_class(model.heads, batch, counts, directions(model, batch.x), choose)
+    every = torch.arange(model.count, device=rows.device).unsqueeze(1)
+    return Batch(batch.x[every, rows], batch.y[every, rows], batch.task)
 
 
 @contextmanager

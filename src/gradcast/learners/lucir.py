@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
@@ -15,7 +15,7 @@ from gradcast.core import Batch, Labelled, Learner, Replay, TaskImages, Terms
 from gradcast.devices import to_device
 from gradcast.gradients.cross_entropy import cross_entropy
 from gradcast.gradients.gradient import Gradient
-from gradcast.learners.herding import herd, rows_by_class
+from gradcast.learners.herding import CHUNK, exemplars
 from gradcast.learners.learner_entry import learner_entry
 from gradcast.learners.learner_table import TaskMemoryTable
 from gradcast.memories.by_class import ClassMemory
@@ -26,8 +26,6 @@ from gradcast.specs.context import Context
 from gradcast.specs.table import Natural, Rate, Weight
 
 RIVALS = 2  # new classes that an old image's own class is held above
-CHUNK = 256  # images a pass, where features of a whole task are taken
-TIE = 1e-4  # share by which distances from a mean may differ and count as equal
 ALL = 2**62  # images: more than a task has
 
 
@@ -146,22 +144,9 @@ class Lucir(Learner):
 
     def task_ends(self, model: Replicas, images: TaskImages) -> None:
         """Choose exemplars of the task's classes; from the second task on, fine-tune the classifier on all."""
-        batch = next(images.batches(ALL))
-        rows = self._herd(model, batch)
-        every = torch.arange(model.count, device=rows.device).unsqueeze(1)
-        self.memory.write(Batch(batch.x[every, rows], batch.y[every, rows], batch.task))
+        self.memory.write(exemplars(model, next(images.batches(ALL)), self.memory.rings[images.task]))
         if self.before is not None and self.epochs:
-            self._finetune(model, batch.task)
-
-    @torch.no_grad()
-    def _herd(self, model: Replicas, batch: Batch) -> Int[Tensor, "r m"]:
-        """Places of every class's exemplars, chosen by directions of features; some come twice where there are few."""
-        features = torch.cat([model.embed(part, statistics="frozen").z for part in batch.x.split(CHUNK, 1)], 1)
-
-        def choose(own: Tensor, count: int) -> Tensor:
-            return herd(own.__getitem__, torch.arange(len(own), device=own.device), count, slack=TIE)
-
-        return rows_by_class(model.heads, batch, self.memory.rings[batch.task], direction(features), choose)
+            self._finetune(model, images.task)
 
     def _finetune(self, model: Replicas, task: int) -> None:
         """Steps on the exemplars of all tasks so far that move the weights of classes alone; features stay."""

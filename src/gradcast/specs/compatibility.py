@@ -248,7 +248,8 @@ RULES = (
     Rule("`model.train` freezes stages that are the same for all seeds and see images as they are", _frozen_stages),
     Rule("a head start has no tasks, so learners with parts for each task cannot use it", _head_start),
     Rule(
-        "`er-ace`, `x-der`, `lwf`, `hal`, `bic`, `lucir` and `cfa` need plain images, not mixtures of them",
+        "`er-ace`, `x-der`, `lwf`, `hal`, `icarl-original`, `bic`, `lucir` and `cfa` need plain images, not mixtures "
+        "of them",
         _unmixed,
     ),
     Rule("an image is augmented by the stream or by the learner, not by both", _augmented_once),

@@ -39,6 +39,7 @@ TINY = (
 OWN = {
     "icarl": ["learner.memory=60"],  # of all classes of all tasks
     "bic": ["learner.memory=20", "stream.samples=25", "model.heads=masked"],  # ten images of a task are set aside
+    "icarl-original": ["learner.memory=12", "model.heads=masked"],
     "lucir": ["learner.memory=12", "model.heads=masked"],
     "cfa": ["learner.memory=12", "model.heads=masked"],
     "x-der": ["learner.memory=12", "learner.images=8", "model.heads=masked"],
