@@ -192,7 +192,7 @@ def test_memory_images_pass_together_at_the_end_of_a_task(learner: str) -> None:
         check(found, stream(found))
 
 
-@pytest.mark.parametrize("learner", ["a-gem", "hal", "lucir", "cfa"])
+@pytest.mark.parametrize("learner", ["a-gem", "hal", "icarl-original", "lucir", "cfa"])
 def test_a_memory_by_class_needs_a_place_for_each(learner: str) -> None:
     replay = [] if learner == "a-gem" else ["learner.replay=2", "model.heads=masked"]
     found = setting(f"learner.name={learner}", "learner.memory=9", "model.norm=none", *replay)
@@ -263,7 +263,7 @@ def test_learners_with_heads_of_their_own_need_tasks_of_one_size() -> None:
         check(found, uneven_stream())
 
 
-@pytest.mark.parametrize("learner", ["ewc", "mas", "lwf", "icarl", "bic", "lucir", "cfa", "x-der"])
+@pytest.mark.parametrize("learner", ["ewc", "mas", "lwf", "icarl", "icarl-original", "bic", "lucir", "cfa", "x-der"])
 def test_what_past_tasks_need_is_kept_where_there_are_any(learner: str) -> None:
     found = setting(f"learner.name={learner}", "model.norm=none", "stream.tasks=1", "model.heads=masked")
     with pytest.raises(GradcastError, match=f"'{learner}' keeps what past tasks need, and in a stream of one task"):
