@@ -19,9 +19,9 @@ def test_show_trains_nothing(tmp_path: Path) -> None:
     before, here = shown.stdout.split("Trained here:")
     assert before.startswith("Comes with gradcast:")
     assert "69.10 ± 0.93" in before  # GEM + predicted gradients
-    assert "Measured on NVIDIA H200, torch 2.11.0, 2026-11-15 to 2026-11-18\n" in before
-    assert "Rows without numbers: 20 of 47\n" in before
-    assert "MutexMatch" not in before
+    assert "Measured on NVIDIA H200, torch 2.11.0, 2026-11-15 to 2026-11-19\n" in before
+    assert "Rows without numbers: 17 of 50\n" in before
+    assert "EffNet GEM" not in before
     assert here == "\nnothing yet; gradcast reproduce E3 trains the rows\n"
     assert not (tmp_path / "runs" / "cells").exists()
     assert not (tmp_path / "runs" / "E3" / "result.json").exists()
@@ -120,7 +120,7 @@ def test_deviations_and_sizes_stand_beside_the_published_ones(tmp_path: Path) ->
     costs = called("reproduce", "E11", "--show", cwd=tmp_path).stdout
     assert "MB an image" in costs
     assert "The gradient learner h has 4,896 parameters\n" in costs
-    assert "Pool: 100,000 images of tiny-imagenet\n" in costs
+    assert "Pool: 12,000 images of tiny-imagenet\n" in costs
 
 
 @pytest.mark.data

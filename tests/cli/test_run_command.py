@@ -25,6 +25,16 @@ def test_run_prints_table_verdict_and_place_then_is_not_repeated(tmp_path: Path)
     assert (tmp_path / result["directory"] / "report.md").is_file()
 
 
+def test_some_rows_are_run_and_the_first_of_them_is_the_base(tmp_path: Path) -> None:
+    shown = called("run", *small(), "--seeds", "2", "--rows", "random,predicted", "--json", cwd=tmp_path).stdout
+    rows = json.loads(shown)["rows"]
+    assert [row["name"] for row in rows] == ["predicted", "random"]
+    assert [bool(row["against_first_row"]) for row in rows] == [False, True]
+    wrong = cli("run", *small(), "--rows", "randon", cwd=tmp_path)
+    assert wrong.returncode == 2
+    assert "has no row 'randon'; did you mean 'random'?" in wrong.stderr
+
+
 def test_a_specification_file_and_a_folder_pool_with_a_bad_image(tmp_path: Path) -> None:
     (tmp_path / "photos").mkdir()
     for number in range(6):

@@ -48,6 +48,10 @@ AtOnceOption = Annotated[
     ),
 ]
 SeedsOption = Annotated[int | None, typer.Option("--seeds", min=1, help="train seeds 0 to N-1, together")]
+RowsOption = Annotated[
+    str | None,
+    typer.Option("--rows", help="only these rows, in their order; the first is the base: names, separated by commas"),
+]
 
 
 MinutesOption = Annotated[
@@ -81,6 +85,14 @@ DeterministicOption = Annotated[
 def data_folder(given: Path | None) -> Path:
     """--data, else $GRADCAST_DATA, else ./data."""
     return given or default_data()
+
+
+def row_names(rows: str | None) -> list[str]:
+    """Those of --rows; none for all of them."""
+    names = [] if rows is None else [name.strip() for name in rows.split(",") if name.strip()]
+    if rows is not None and not names:
+        raise GradcastError("--rows names no row; leave it out for all of them")
+    return names
 
 
 def with_seeds(settings: Sequence[str], seeds: int | None) -> list[str]:

@@ -21,6 +21,7 @@ from gradcast.cli.options import (
     SetOption,
     ThreadsOption,
     data_folder,
+    row_names,
 )
 from gradcast.cli.report_command import warn
 from gradcast.cli.reproduce_list import print_list
@@ -100,7 +101,7 @@ def reproduce(
             raise GradcastError("gradcast reproduce list takes --out, --set and --json; name an ID for the rest")
         _of_no_experiment(what, out, settings or [], json=json)
         return
-    chosen, changes = _names(rows), settings or []
+    chosen, changes = row_names(rows), settings or []
     if steps is not None:
         if quick:
             raise GradcastError("--quick has a number of steps of its own; leave it or --steps out")
@@ -163,14 +164,6 @@ def _of_no_experiment(what: str, out: Path, settings: list[str], *, json: bool) 
         typer.echo(render(Path(what)))
     else:
         print_list(out, settings, json=json)
-
-
-def _names(rows: str | None) -> list[str]:
-    """Those of --rows; none for all of them."""
-    names = [] if rows is None else [name.strip() for name in rows.split(",") if name.strip()]
-    if rows is not None and not names:
-        raise GradcastError("--rows names no row; leave it out for all of them")
-    return names
 
 
 def _print_measured(console: Console, wanted: Request, chosen: list[str]) -> bool:

@@ -6,9 +6,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from gradcast.cli.options import SeedsOption, SetOption, with_seeds
+from gradcast.cli.options import RowsOption, SeedsOption, SetOption, row_names, with_seeds
 from gradcast.cli.training_options import trains
 from gradcast.specs import text as specfile
+from gradcast.specs.chosen_rows import with_rows
 from gradcast.specs.spec import Spec
 
 
@@ -19,13 +20,14 @@ def run(
     ] = "demo",
     settings: SetOption = None,
     seeds: SeedsOption = None,
+    rows: RowsOption = None,
 ) -> Spec:
     """Train every row of a specification over paired seeds and say whether unlabelled data helped.
 
     A finished row is never trained again: the same command prints its stored result. An unfinished one goes on from
     its newest checkpoint, to the same bytes. Without an argument the preset [bold]demo[/] is trained.
     """
-    return specfile.load(what, with_seeds(settings or [], seeds))
+    return with_rows(specfile.load(what, with_seeds(settings or [], seeds)), row_names(rows))
 
 
 def presets() -> None:

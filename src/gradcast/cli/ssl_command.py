@@ -6,11 +6,12 @@ from typing import Annotated
 
 import typer
 
-from gradcast.cli.options import SeedsOption, SetOption, with_seeds
+from gradcast.cli.options import RowsOption, SeedsOption, SetOption, row_names, with_seeds
 from gradcast.cli.training_options import trains
 from gradcast.errors import GradcastError
 from gradcast.results.quick import QUICK_LOOK
 from gradcast.specs import text as specfile
+from gradcast.specs.chosen_rows import with_rows
 from gradcast.specs.spec import Spec
 from gradcast.training.schedule_tables import COUNTED
 
@@ -28,6 +29,7 @@ def ssl(
     ] = "digits-100",
     settings: SetOption = None,
     seeds: SeedsOption = None,
+    rows: RowsOption = None,
     quick: Annotated[
         bool,
         typer.Option(
@@ -49,7 +51,7 @@ def ssl(
     if (quick or steps) and own:
         raise GradcastError(f"{own} is part of the course that --quick and --steps set; leave it or them out")
     count = seeds or (QUICK_SEEDS if quick and "seeds" not in keys else None)
-    spec = specfile.load(what, with_seeds(settings or [], count))
+    spec = with_rows(specfile.load(what, with_seeds(settings or [], count)), row_names(rows))
     if any(row.setting.one_task is None for row in spec.rows):
         raise GradcastError(
             f"{what} is not one task with schedule.name = 'steps'; run it with gradcast run, or set stream.tasks=1, "
