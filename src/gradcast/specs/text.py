@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from gradcast.errors import GradcastError
+from gradcast.specs.changed_labels import with_changes_told
 from gradcast.specs.compatibility import contradiction
 from gradcast.specs.messages import explain, fields
 from gradcast.specs.spec import CHOICES, LONGEST_NAME, SEVERAL, Row, Setting, Spec, describe
@@ -53,7 +54,16 @@ def load(name: str, settings: Iterable[str] = ()) -> Spec:
     raw = given
     for setting in settings:
         raw = assign(raw, setting)
-    return parse(raw if own_file else _named_after_data(raw, given))
+    found = parse(raw if own_file else _named_after_data(raw, given))
+    return found if raw is given else with_changes_told(found, _known_rows(given))
+
+
+def _known_rows(given: Raw) -> dict[str, Row]:
+    """Rows as they were before settings; none where only the settings make the specification whole."""
+    try:
+        return {row.name: row for row in parse(given).rows}
+    except GradcastError:
+        return {}
 
 
 def run_name(words: str) -> str:
