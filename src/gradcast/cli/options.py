@@ -50,7 +50,10 @@ AtOnceOption = Annotated[
 SeedsOption = Annotated[int | None, typer.Option("--seeds", min=1, help="train seeds 0 to N-1, together")]
 RowsOption = Annotated[
     str | None,
-    typer.Option("--rows", help="only these rows, in their order; the first is the base: names, separated by commas"),
+    typer.Option(
+        "--rows",
+        help="only these rows, in the specification's order; the first of them is the base: names, separated by commas",
+    ),
 ]
 
 

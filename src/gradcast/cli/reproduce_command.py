@@ -37,7 +37,7 @@ from gradcast.reproduce.measured_tables import measured
 from gradcast.reproduce.missing_data import check_data
 from gradcast.reproduce.outcome import FAILED, Line
 from gradcast.reproduce.render import places, render
-from gradcast.reproduce.reproduce import RESULT, Request, outcome, request, table_lock, train, unsaved
+from gradcast.reproduce.reproduce import RESULT, Request, check_known, outcome, request, table_lock, train, unsaved
 from gradcast.reproduce.show_table import DIGITS, TITLES, about, difference, gain, heading, label, save, unknown
 from gradcast.reproduce.table_notes import notes
 from gradcast.reproduce.trained import DEVIATION, PER_IMAGE, UNKNOWN
@@ -107,6 +107,7 @@ def reproduce(
             raise GradcastError("--quick has a number of steps of its own; leave it or --steps out")
         changes = [*changes, *course_settings(load(what), steps, changes)]
     wanted = request(what, out=out, rows=chosen, seeds=seeds, quick=quick, settings=changes, saved=known)
+    check_known(wanted)
     if wanted.unknown:
         warn([f"{known} has {', '.join(wanted.unknown)} with other settings or seeds, which are of no use here"])
     failed: dict[str, str] = {}

@@ -13,7 +13,7 @@ from gradcast.core import Batch, Learner, TaskImages
 from gradcast.devices import to_device
 from gradcast.learners.amalgamation import Amalgamation
 from gradcast.learners.common_space import CommonSpace
-from gradcast.learners.herding import rows_by_class
+from gradcast.learners.herding import ALL, rows_by_class
 from gradcast.learners.learner_entry import learner_entry
 from gradcast.learners.learner_table import TaskMemoryTable
 from gradcast.memories.by_class import ClassMemory
@@ -24,7 +24,6 @@ from gradcast.specs.table import EpochCount, Positive, Probability, Rate, Weight
 from gradcast.training.capture import fastest
 
 CHUNK = 256  # images a pass, where nothing is trained
-ALL = 2**62  # images: more than a task has
 
 
 class CfaSpec(TaskMemoryTable):

@@ -7,13 +7,14 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
-from gradcast.core import Batch
+from gradcast.core import Batch, TaskImages
 from gradcast.networks.cosine import direction
 from gradcast.replicas.heads import Heads
 from gradcast.replicas.pass_types import Statistics
 from gradcast.replicas.replicas import Replicas
 
 CHUNK = 256  # images a pass, where features of a whole task are taken
+ALL = 2**62  # images: more than a task has
 TIE = 1e-4  # share by which distances from a mean may differ and count as equal
 Outputs = Callable[[Tensor], Tensor]
 Choose = Callable[[Float[Tensor, "n f"], int], Int[Tensor, " chosen"]]
@@ -64,12 +65,13 @@ def directions(model: Replicas, x: Float[Tensor, "r n *shape"]) -> Float[Tensor,
 
 
 @torch.no_grad()
-def exemplars(model: Replicas, batch: Batch, counts: Sequence[int]) -> Batch:
+def exemplars(model: Replicas, images: TaskImages, counts: Sequence[int]) -> Batch:
     """So many images of each class of a task, chosen by directions of features; some come twice where there are few."""
 
     def choose(own: Tensor, count: int) -> Tensor:
         return herd(own.__getitem__, torch.arange(len(own), device=own.device), count, slack=TIE)
 
+    batch = next(images.batches(ALL))
     rows = rows_by_class(model.heads, batch, counts, directions(model, batch.x), choose)
     every = torch.arange(model.count, device=rows.device).unsqueeze(1)
     return Batch(batch.x[every, rows], batch.y[every, rows], batch.task)

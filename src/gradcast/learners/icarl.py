@@ -11,7 +11,7 @@ from torch.nn.functional import pad
 
 from gradcast.core import Batch, Labelled, Learner, Replay, Scorer, TaskImages, Terms
 from gradcast.gradients.gradient import Gradient
-from gradcast.learners.herding import batch_statistics, herd
+from gradcast.learners.herding import ALL, batch_statistics, herd
 from gradcast.learners.learner_entry import learner_entry
 from gradcast.learners.learner_table import DescentTable
 from gradcast.memories.exemplars import OUTPUTS, Exemplars, Run
@@ -21,7 +21,6 @@ from gradcast.specs.context import Context
 from gradcast.specs.table import Positive, Rate, Weight
 
 CHUNK = 256  # exemplars a pass, where their means are taken
-ALL = 2**62  # images: more than a task has
 Form = Literal["corrected", "released"]
 
 

@@ -1,4 +1,4 @@
-"""iCaRL as its authors have it: a sigmoid for every class, rehearsal, and the nearest class mean of features."""
+"""Class-incremental iCaRL: a sigmoid for every class, rehearsal, and the nearest class mean of features."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
@@ -21,15 +21,13 @@ from gradcast.replicas.replicas import Replicas
 from gradcast.specs.context import Context
 from gradcast.specs.table import Rate, Weight
 
-ALL = 2**62  # images: more than a task has
-
 
 class OriginalIcarlSpec(TaskMemoryTable):
     """Class-incremental iCaRL: sigmoids, rehearsal, herding, and the nearest mean of features."""
 
     name: Literal["icarl-original"]
     lr: Rate = 0.1
-    decay: Weight = 1e-5  # weight decay of SGD
+    decay: Weight = 2e-5  # weight decay of SGD
 
 
 @dataclass
@@ -44,7 +42,7 @@ class OriginalIcarl(Learner):
     count: int = 10  # replayed a step
     before: Float[Tensor, "r p"] | None = field(default=None, init=False)  # weights before this task
     drawn: Replay | None = field(default=None, init=False)
-    own: dict[int, Bool[Tensor, " outputs"]] = field(default_factory=dict, init=False)  # columns of a task's classes
+    own: tuple[int, Bool[Tensor, " outputs"]] | None = field(default=None, init=False)  # columns of a task's classes
 
     def task_begins(self, model: Replicas, images: TaskImages) -> None:
         """What the weights of now say of old classes is the target."""
@@ -54,13 +52,13 @@ class OriginalIcarl(Learner):
     def prepare(self, model: Replicas, batch: Batch) -> None:
         """Draw exemplars of earlier tasks, and tell the device which columns are the task's, once a task."""
         heads, task = model.heads, batch.task
-        if task not in self.own:
+        if self.own is None or self.own[0] != task:
             columns = np.isin(np.arange(heads.outputs), heads.task_columns[task])
-            self.own = {task: to_device(columns, batch.y.device)}
+            self.own = task, to_device(columns, batch.y.device)
         self.drawn = self.memory.draw(batch.task, self.count)
 
     def kind(self) -> bool:
-        """Whether there are old classes."""
+        """Whether this is the first task, which has no old classes."""
         return self.before is None
 
     def replay(self) -> Replay | None:
@@ -75,10 +73,10 @@ class OriginalIcarl(Learner):
             more = self.drawn.x, self.drawn.y, self.drawn.tasks
             x, y, tasks = (torch.cat(both, 1) for both in zip((x, y, tasks), more, strict=True))
         target = one_hot(heads.classes(y, tasks), heads.outputs).to(x)
-        if self.before is not None:
+        if self.before is not None and self.own is not None:
             with torch.no_grad():
-                old = model.everything(x, statistics="separate", theta=self.before).z[..., : heads.outputs]
-            target = torch.where(self.own[task], target, old.sigmoid())
+                old = model.everything(x, statistics="separate", theta=self.before).z
+            target = torch.where(self.own[1], target, old.sigmoid())
         with torch.enable_grad():
             outputs = labelled.outputs.detach().requires_grad_()
             z, so_far = heads.columns_at(outputs, tasks, task), heads.seen_by[task]
@@ -90,7 +88,7 @@ class OriginalIcarl(Learner):
 
     def task_ends(self, model: Replicas, images: TaskImages) -> None:
         """Choose exemplars of the task's classes."""
-        self.memory.write(exemplars(model, next(images.batches(ALL)), self.memory.rings[images.task]))
+        self.memory.write(exemplars(model, images, self.memory.rings[images.task]))
 
     def scorer(self, model: Replicas) -> Scorer | None:
         """Nearness to the mean direction of each class's exemplars; classes without any are all equally far."""

@@ -26,7 +26,6 @@ from gradcast.specs.context import Context
 from gradcast.specs.table import Natural, Rate, Weight
 
 RIVALS = 2  # new classes that an old image's own class is held above
-ALL = 2**62  # images: more than a task has
 
 
 class LucirSpec(TaskMemoryTable):
@@ -144,7 +143,7 @@ class Lucir(Learner):
 
     def task_ends(self, model: Replicas, images: TaskImages) -> None:
         """Choose exemplars of the task's classes; from the second task on, fine-tune the classifier on all."""
-        self.memory.write(exemplars(model, next(images.batches(ALL)), self.memory.rings[images.task]))
+        self.memory.write(exemplars(model, images, self.memory.rings[images.task]))
         if self.before is not None and self.epochs:
             self._finetune(model, images.task)
 

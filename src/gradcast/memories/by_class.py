@@ -15,6 +15,8 @@ from gradcast.memories.slots import Slots
 from gradcast.randomness import numpy_generator
 from gradcast.replicas.heads import Heads
 
+WHOLE = 1  # the turn that takes whole tasks; draws of a step keep their place
+
 
 class ClassMemory:
     """``size`` places a task, at least one a class and shared as equally as can be; one memory a replica.
@@ -85,7 +87,7 @@ class ClassMemory:
             if task not in self._whole:
                 self._whole[task] = [np.resize(held, self.size) for held in self._held([task])]
         rows = zip(*(self._whole[task] for task in tasks), strict=True)
-        return self.places.take([np.concatenate(own) for own in rows])
+        return self.places.take([np.concatenate(own) for own in rows], turn=WHOLE)
 
     def _held(self, tasks: list[int]) -> list[Int[np.ndarray, " held"]]:
         """Slots of these tasks that have an image, for every replica."""

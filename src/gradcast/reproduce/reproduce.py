@@ -147,14 +147,19 @@ def _saved(wanted: Request) -> dict[str, Mapping[str, Any]]:
         return {}
 
 
-def train(
-    wanted: Request, *, data: Path | None, device: str, display: Display | None, cluster: Cluster | None = None
-) -> dict[str, str]:
-    """Every missing seed of every row, here or on a ``cluster``; says of rows that were not trained why."""
+def check_known(wanted: Request) -> None:
+    """Costs of another machine are no beginning of a table."""
     if wanted.known and wanted.experiment.header.alone:
         raise GradcastError(
             f"{wanted.experiment.header.id} tells costs, which belong to one machine; leave --known out"
         )
+
+
+def train(
+    wanted: Request, *, data: Path | None, device: str, display: Display | None, cluster: Cluster | None = None
+) -> dict[str, str]:
+    """Every missing seed of every row, here or on a ``cluster``; says of rows that were not trained why."""
+    check_known(wanted)
     failed = {}
     elsewhere = None if cluster is None else _train_on(cluster, wanted, data, device, display)
     groups = [[seed] for seed in wanted.seeds] if wanted.experiment.header.alone else [wanted.seeds]
