@@ -1,12 +1,20 @@
 """What tables call a row whose learner or signals the caller changed."""
 
-from collections.abc import Mapping
+from collections.abc import Callable
 
+from gradcast.errors import GradcastError
 from gradcast.specs.spec import Row, Setting, Spec, describe
 
 
-def with_changes_told(spec: Spec, before: Mapping[str, Row]) -> Spec:
-    """Rows with labels of their own that train another learner or other signals than before say so."""
+def with_changes_told(spec: Spec, parsed: Callable[[], Spec]) -> Spec:
+    """Rows with labels of their own that train another learner or other signals than before say so.
+
+    ``parsed`` gives the specification before the changes; labels stay where only these make it whole.
+    """
+    try:
+        before = {row.name: row for row in parsed().rows}
+    except GradcastError:
+        return spec
     rows = [_told(row, before[row.name]) if row.name in before else row for row in spec.rows]
     return spec.model_copy(update={"rows": rows})
 

@@ -55,15 +55,7 @@ def load(name: str, settings: Iterable[str] = ()) -> Spec:
     for setting in settings:
         raw = assign(raw, setting)
     found = parse(raw if own_file else _named_after_data(raw, given))
-    return found if raw is given else with_changes_told(found, _known_rows(given))
-
-
-def _known_rows(given: Raw) -> dict[str, Row]:
-    """Rows as they were before settings; none where only the settings make the specification whole."""
-    try:
-        return {row.name: row for row in parse(given).rows}
-    except GradcastError:
-        return {}
+    return found if raw is given else with_changes_told(found, lambda: parse(given))
 
 
 def run_name(words: str) -> str:
