@@ -1,7 +1,7 @@
 """What a loop hands to learners at the end of a task, and plain passes and descent for spellings of their losses."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -9,6 +9,7 @@ from torch.func import functional_call
 
 from gradcast.core import Batch
 from gradcast.replicas.replicas import Replicas, Statistics
+from gradcast.training.step import Step
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,16 @@ class Seen:
         x, y = torch.cat([each.x for each in self.seen], 1), torch.cat([each.y for each in self.seen], 1)
         for start in range(0, y.shape[1], size):
             yield Batch(x[:, start : start + size], y[:, start : start + size], self.task)
+
+
+def train(step: Step, tasks: Iterable[list[Batch]], replicas: slice) -> None:
+    """Task after task, on the batches of these replicas."""
+    for task, batches in enumerate(tasks):
+        seen = [replace(each, x=each.x[replicas], y=each.y[replicas]) for each in batches]
+        step.learner.task_begins(step.model, Seen(task, seen))
+        for data in seen:
+            step(data)
+        step.learner.task_ends(step.model, Seen(task, seen))
 
 
 def descend(weights: Sequence[Tensor], loss: Tensor, lr: float) -> Tensor:

@@ -16,7 +16,7 @@ from gradcast.replicas.replicas import Replicas
 from gradcast.specs.text import load
 from gradcast.training.step import Step
 from tests.helpers import batch, flat, replicas
-from tests.learners.scene import Seen, descend
+from tests.learners.scene import Seen, descend, train
 from tests.replicas.test_replicas import own_module
 from tests.training.scene import shared
 
@@ -122,20 +122,11 @@ def test_thirty_five_steps_of_three_tasks_equal_a_plain_spelling(kind: HeadsKind
             torch.testing.assert_close(model.buffers[name][0], value, rtol=1e-9, atol=NOISE)
 
 
-def train(step: Step, replica: slice) -> None:
-    for task in range(3):
-        seen = task_batches(replicas(2, heads=step.model.heads), task)
-        seen = [replace(each, x=each.x[replica], y=each.y[replica]) for each in seen]
-        step.learner.task_begins(step.model, Seen(task, seen))
-        for data in seen:
-            step(data)
-        step.learner.task_ends(step.model, Seen(task, seen))
-
-
 def test_replicas_together_equal_replicas_alone() -> None:
     together, alone = scene(2, kind="seen"), scene(1, first_seed=1, kind="seen")
-    train(together, slice(0, 2))
-    train(alone, slice(1, 2))
+    tasks = [task_batches(together.model, task) for task in range(3)]
+    train(together, tasks, slice(0, 2))
+    train(alone, tasks, slice(1, 2))
     torch.testing.assert_close(together.model.theta[1:], alone.model.theta)
     for name, buffer in alone.model.buffers.items():
         torch.testing.assert_close(together.model.buffers[name][1:], buffer)
@@ -160,7 +151,7 @@ def test_other_learning_rates_of_layers_count() -> None:
     rates = [0.0] * len(step.model.names)
     step.model.use_rates(rates)
     before = step.model.theta.clone()
-    train(step, slice(0, 1))
+    train(step, [task_batches(step.model, task) for task in range(3)], slice(0, 1))
     assert torch.equal(step.model.theta, before)
 
 

@@ -15,7 +15,7 @@ from gradcast.replicas.replicas import Replicas, Statistics
 from gradcast.signals.pseudo import Attached
 from gradcast.training.step import Step
 from tests.helpers import batch, replicas
-from tests.learners.scene import Seen, outputs, same_state
+from tests.learners.scene import Seen, outputs, same_state, train
 from tests.learners.test_bic import Watching
 from tests.replicas.test_replicas import own_module
 
@@ -118,16 +118,20 @@ def test_twenty_one_steps_of_three_tasks_equal_a_plain_spelling(kind: HeadsKind)
         torch.testing.assert_close(scores(x.unsqueeze(0))[0], plain.scores(x), rtol=1e-9, atol=1e-12)
 
 
+def second_task(step: Step) -> list[Batch]:
+    """After its first step; its batches."""
+    first, second = (task_batches(step.model, task) for task in range(2))
+    train(step, [first[:1]], slice(None))
+    step.learner.task_begins(step.model, Seen(1, second))
+    step(second[0])
+    return second
+
+
 def test_an_evaluation_within_a_task_leaves_what_a_step_reads_in_its_place() -> None:
     step, _ = scene()
     model, learner = step.model, step.learner
     assert isinstance(learner, OriginalIcarl)
-    for task in range(2):
-        seen = task_batches(model, task)
-        learner.task_begins(model, Seen(task, seen))
-        step(seen[0])
-        if task == 0:
-            learner.task_ends(model, Seen(task, seen))
+    seen = second_task(step)
     assert learner.drawn is not None
     place = learner.drawn.x.data_ptr()
     assert learner.scorer(model) is not None
@@ -146,13 +150,7 @@ def test_before_anything_is_learned_all_answers_are_the_same() -> None:
 def test_a_class_that_returns_is_learned_from_its_labels() -> None:
     """In the second task column 1 is the task's own, column 0 and 2 are what they were before it."""
     step, watching = scene(kind="all", classes=((0, 1, 2), (1, 3), (4, 5, 6)))
-    model, learner = step.model, step.learner
-    for task in range(2):
-        seen = task_batches(model, task)
-        learner.task_begins(model, Seen(task, seen))
-        step(seen[0])
-        if task == 0:
-            learner.task_ends(model, Seen(task, seen))
+    seen = second_task(step)
     images = seen[0].y.numel()
     slope = watching.dz[0, :, :4] * 4 * images  # without the mean over images and classes
     label = torch.nn.functional.one_hot(seen[0].y[0], 7)[:, :4]
@@ -160,20 +158,14 @@ def test_a_class_that_returns_is_learned_from_its_labels() -> None:
     assert slope[:, [0, 2]].abs().max() < 0.5 * slope[:, [1, 3]].abs().min()
 
 
-def train(step: Step, replica: slice) -> None:
-    for task in range(3):
-        seen = task_batches(replicas(2, sizes=(6, 16, 5, 7), heads=step.model.heads, norm="batch"), task)
-        seen = [replace(each, x=each.x[replica], y=each.y[replica]) for each in seen]
-        step.learner.task_begins(step.model, Seen(task, seen))
-        for data in seen:
-            step(data)
-        step.learner.task_ends(step.model, Seen(task, seen))
-
-
 def test_replicas_together_equal_replicas_alone() -> None:
     (together, _), (alone, _) = scene(2), scene(1, first_seed=1)
-    train(together, slice(0, 2))
-    train(alone, slice(1, 2))
+    tasks = [
+        task_batches(replicas(2, sizes=(6, 16, 5, 7), heads=together.model.heads, norm="batch"), task)
+        for task in range(3)
+    ]
+    train(together, tasks, slice(0, 2))
+    train(alone, tasks, slice(1, 2))
     torch.testing.assert_close(together.model.theta[1], alone.model.theta[0], rtol=1e-9, atol=1e-12)
     x = batch(alone.model, size=5).x
     scores = [step.learner.scorer(step.model) for step in (together, alone)]

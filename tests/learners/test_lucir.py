@@ -18,7 +18,7 @@ from gradcast.replicas.heads import Heads, HeadsKind
 from gradcast.replicas.replicas import Replicas, Statistics
 from gradcast.training.step import Step
 from tests.helpers import CPU, batch
-from tests.learners.scene import Seen, outputs, same_state
+from tests.learners.scene import Seen, outputs, same_state, train
 from tests.replicas.test_replicas import own_module
 
 CLASSES = ((0, 1, 2), (3, 4), (5, 6))
@@ -161,20 +161,11 @@ def test_twenty_one_steps_of_three_tasks_equal_a_plain_spelling(kind: HeadsKind)
         same_state(model, plain.module)
 
 
-def train(step: Step, replica: slice) -> None:
-    for task in range(3):
-        seen = task_batches(networks(2, step.model.heads), task)
-        seen = [replace(each, x=each.x[replica], y=each.y[replica]) for each in seen]
-        step.learner.task_begins(step.model, Seen(task, seen))
-        for data in seen:
-            step(data)
-        step.learner.task_ends(step.model, Seen(task, seen))
-
-
 def test_replicas_together_equal_replicas_alone() -> None:
     together, alone = scene(2), scene(1, first_seed=1)
-    train(together, slice(0, 2))
-    train(alone, slice(1, 2))
+    tasks = [task_batches(together.model, task) for task in range(3)]
+    train(together, tasks, slice(0, 2))
+    train(alone, tasks, slice(1, 2))
     torch.testing.assert_close(together.model.theta[1:], alone.model.theta)
     for name, buffer in alone.model.buffers.items():
         torch.testing.assert_close(together.model.buffers[name][1:], buffer)

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
-from torch.nn.functional import binary_cross_entropy_with_logits, one_hot
+from torch.nn.functional import binary_cross_entropy_with_logits, one_hot, pad
 
 from gradcast.core import Batch, Labelled, Learner, Replay, Scorer, TaskImages, Terms
 from gradcast.devices import to_device
@@ -77,14 +77,13 @@ class OriginalIcarl(Learner):
             with torch.no_grad():
                 old = model.everything(x, statistics="separate", theta=self.before).z
             target = torch.where(self.own[1], target, old.sigmoid())
-        with torch.enable_grad():
-            outputs = labelled.outputs.detach().requires_grad_()
-            z, so_far = heads.columns_at(outputs, tasks, task), heads.seen_by[task]
-            each = binary_cross_entropy_with_logits(outputs[..., :so_far], target[..., :so_far], reduction="none")
-            loss = each.mean((1, 2))
-            slope = cross_entropy(z.detach(), y)[1]
-            (slopes,) = torch.autograd.grad([loss.sum(), z], outputs, [torch.ones_like(loss.sum()), -slope])
-        return Terms(outputs=slopes, metrics={"sigmoid_loss": loss.detach()}, watched=True)
+        outputs, so_far = labelled.outputs.detach(), heads.seen_by[task]
+        z, goal = outputs[..., :so_far], target[..., :so_far]
+        loss = binary_cross_entropy_with_logits(z, goal, reduction="none").mean((1, 2))
+        slope = (z.sigmoid() - goal) / (z.shape[1] * so_far)
+        ordinary = cross_entropy(heads.columns_at(outputs, tasks, task), y)[1]
+        slopes = pad(slope, (0, heads.outputs - so_far)) - heads.at_outputs(ordinary, outputs, tasks, task)
+        return Terms(outputs=slopes, metrics={"sigmoid_loss": loss}, watched=True)
 
     def task_ends(self, model: Replicas, images: TaskImages) -> None:
         """Choose exemplars of the task's classes."""
