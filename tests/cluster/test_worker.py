@@ -1,5 +1,6 @@
 import errno
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -128,3 +129,14 @@ def test_seeds_that_all_diverge_come_back_with_the_reason(tmp_path: Path) -> Non
     kept = found.find(own.key, 1)
     assert kept is not None
     assert "not finite" in kept.diverged
+
+
+def test_a_folder_that_goes_away_while_it_is_read_is_no_moment_to_send(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(self: Path, pattern: str) -> Iterator[Path]:
+        yield tmp_path / "row" / "a.safetensors"
+        raise FileNotFoundError(tmp_path / "row" / ".writing")
+
+    monkeypatch.setattr(Path, "rglob", gone)
+    assert worker._checkpoints(tmp_path) == set()

@@ -100,7 +100,7 @@ def _sending(out: Path, save: Callable[[Files], None]) -> Iterator[None]:
             names = _checkpoints(out)
             if names and names != sent:
                 files = _snapshot(out)
-                if names == _checkpoints(out):  # nothing was moved meanwhile
+                if files and names == _checkpoints(out):  # nothing was moved meanwhile
                     save(files)
                     sent = names
 
@@ -114,9 +114,12 @@ def _sending(out: Path, save: Callable[[Files], None]) -> Iterator[None]:
 
 
 def _checkpoints(out: Path) -> set[str]:
-    """Of rows and of head starts."""
-    folders = {path.parent for path in out.rglob("*.safetensors")}
-    return {path.as_posix() for folder in folders for path in checkpoint.files(folder)}
+    """Of rows and of head starts; none where a folder goes away while it is read, as one that is being written does."""
+    try:
+        folders = {path.parent for path in out.rglob("*.safetensors")}
+        return {path.as_posix() for folder in folders for path in checkpoint.files(folder)}
+    except FileNotFoundError:
+        return set()
 
 
 def _snapshot(out: Path) -> Files:
