@@ -25,15 +25,17 @@ def images(seed: int = 0) -> Tensor:
     return single(REPLICAS * PASSES * IMAGES, CHANNELS, 6, 4, seed=seed).contiguous(memory_format=LAST)
 
 
-def weights(seed: int, dtype: torch.dtype = torch.float32) -> Tensor:
-    return single(REPLICAS, 1, CHANNELS, seed=seed).to(dtype).expand(-1, PASSES, -1).requires_grad_()
+def weights(seed: int, dtype: torch.dtype = torch.float32, channels: int = CHANNELS) -> Tensor:
+    return single(REPLICAS, 1, channels, seed=seed).to(dtype).expand(-1, PASSES, -1).requires_grad_()
 
 
 def results(
     function: type[Function], x: Tensor, skip: Tensor | None, dy: Tensor, *, leak: float, dtype: torch.dtype
 ) -> dict[str, Tensor]:
     """Output, statistics and gradients, computed with weights of ``dtype``."""
-    leaves = {"x": x.clone().requires_grad_(), "weight": weights(3, dtype), "bias": weights(4, dtype)}
+    channels = x.shape[1]
+    weight, bias = weights(3, dtype, channels), weights(4, dtype, channels)
+    leaves = {"x": x.clone().requires_grad_(), "weight": weight, "bias": bias}
     leaves |= {} if skip is None else {"skip": skip.to(x.dtype).requires_grad_()}
     y, mean, var = function.apply(leaves["x"], leaves["weight"], leaves["bias"], leaves.get("skip"), 1e-5, leak)
     gradients = dict(zip(leaves, torch.autograd.grad(y, list(leaves.values()), dy.to(y.dtype)), strict=True))
@@ -83,6 +85,24 @@ def test_given_statistics_are_applied_as_torch_applies_them(
         patch.setattr(fused, "applies_to", lambda _: True)
         found = given(dtype, torch.float32)
     torch.testing.assert_close(found, expected, rtol=error, atol=error)
+
+
+@pytest.mark.parametrize(("channels", "beside"), [(20, 16), (24, 8), (64, 1), (48, 4), (36, 16), (7, 1)])
+def test_pixels_share_rows_that_fill_whole_programs(channels: int, beside: int) -> None:
+    cut = fused._cut(64, 1, channels)
+    assert (cut.beside, cut.rows * cut.beside, cut.sizes["ROW"] % fused.WIDTH == 0) == (beside, 64, channels > 7)
+    assert fused._cut(63, 1, channels).beside == 1
+
+
+@pytest.mark.parametrize("with_skip", [False, True])
+def test_pixels_that_share_rows_have_moments_and_gradients_of_their_channel(with_skip: bool) -> None:
+    shape = REPLICAS * PASSES * 4, 20, 8, 8
+    x, skip, dy = (single(*shape, seed=seed).contiguous(memory_format=LAST) for seed in range(3))
+    added = skip if with_skip else None
+    found = results(fused.FusedNormRelu, x, added, dy, leak=0.0, dtype=torch.float32)
+    expected = results(norm.NormRelu, x.double(), added, dy, leak=0.0, dtype=torch.float64)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+    assert fused._cut(4 * 8 * 8, REPLICAS * PASSES, 20).beside == 16
 
 
 def test_a_mean_far_from_zero_costs_no_precision() -> None:

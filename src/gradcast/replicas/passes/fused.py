@@ -1,7 +1,7 @@
 """BatchNorm, sum and leaky ReLU as four kernels: moments and output forward, sums and input gradient backward."""
 
 from math import gcd
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,8 +11,9 @@ from gradcast.replicas.passes.kernels import jit, ready
 
 BLOCK = 1024  # numbers an elementwise program takes at once
 REPEAT = 4  # how many such blocks it takes
-LENGTH = 32  # pixels a summing program takes at once
-WIDTH = 64  # channels a summing program takes, at most; compilers take minutes over thousands
+LENGTH = 32  # rows a summing program takes at once
+WIDTH = 64  # numbers of a row that it takes, at most; compilers take minutes over thousands
+SHORT = 4  # so many channels fill what memory moves at once only with their neighbours
 PROGRAMS = 2_048  # summing programs of all passes, at most
 
 
@@ -32,13 +33,13 @@ class FusedNormRelu(Function):
         """Output, mean and variance."""
         (replicas, passes, channels), groups = weight.shape, weight.shape[0] * weight.shape[1]
         length = x.numel() // (groups * channels)
-        parts = _parts(length, groups, channels)
-        sums = x.new_empty(groups, parts, 2, channels, dtype=torch.float32)
+        cut = _cut(length, groups, channels)
+        sums = cut.empty(x, groups)
         mean, var, rstd, scale, shift = x.new_empty(5, replicas, passes, channels, dtype=torch.float32).unbind()
         sizes, blocks = _blocks(channels)
-        jit().moments[(groups, parts, blocks)](x, sums, length, _chunk(length, parts), **sizes, BL=LENGTH)
+        jit().moments[cut.grid(groups)](x, sums, cut.rows, cut.chunk, **cut.sizes)
         jit().finish_moments[(groups, blocks)](
-            x, sums, weight, bias, mean, var, rstd, scale, shift, length, eps, parts, passes,
+            x, sums, weight, bias, mean, var, rstd, scale, shift, length, eps, cut.parts, cut.beside, passes,
             weight.stride(0), bias.stride(0), **sizes,
         )  # fmt: skip
         y = _applied(x, scale, shift, skip, leak)
@@ -52,11 +53,11 @@ class FusedNormRelu(Function):
         """Through the statistics every image's gradient depends on all images of its pass."""
         x, gate, mean, rstd, scale, shift = ctx.saved_tensors
         gated, sums, leak = _summed(x, dy, gate, mean, scale, shift, ctx.leak)
-        groups, parts, channels, length = *sums.shape[:2], sums.shape[3], x.numel() // mean.numel()
+        (groups, parts, _, beside, channels), length = sums.shape, x.numel() // mean.numel()
         dweight, dbias, slope, level = x.new_empty(4, *mean.shape, dtype=torch.float32).unbind()
         sizes, blocks = _blocks(channels)
         jit().finish_sums[(groups, blocks)](
-            sums, mean, rstd, scale, dweight, dbias, slope, level, length, parts, **sizes
+            sums, mean, rstd, scale, dweight, dbias, slope, level, length, parts, beside, **sizes
         )
         dx = _blended(x, gated, scale, shift, slope, level, leak)
         return dx, dweight, dbias, gated if ctx.with_skip else None, None, None
@@ -80,7 +81,7 @@ class FusedAffineRelu(Function):
         x, gate, scale, shift = ctx.saved_tensors
         zero = torch.zeros_like(scale)
         gated, sums, leak = _summed(x, dy, gate, zero, scale, shift, ctx.leak)
-        dshift, dscale = (total.view_as(scale) for total in sums.sum(1).unbind(1))
+        dshift, dscale = (total.view_as(scale) for total in sums.sum((1, 3)).unbind(1))
         dx = _blended(x, gated, scale, shift, zero, zero, leak) if ctx.needs_input_grad[0] else None
         return dx, dscale, dshift, gated if ctx.with_skip else None, None
 
@@ -108,12 +109,11 @@ def _summed(
     dy = dy.contiguous(memory_format=torch.channels_last)
     gated = dy if gate is None else torch.empty_like(dy)
     (groups, size), channels = _sizes(x, scale), scale.shape[2]
-    length = size // channels
-    parts, (sizes, blocks) = _parts(length, groups, channels), _blocks(channels)
-    sums = x.new_empty(groups, parts, 2, channels, dtype=torch.float32)
-    jit().sums[(groups, parts, blocks)](
-        x, dy, gate, gated, centre, scale, shift, sums, length, _chunk(length, parts), **sizes,
-        BL=LENGTH, GATE=gate is not None, LEAK=leak,
+    cut = _cut(size // channels, groups, channels)
+    sums = cut.empty(x, groups)
+    jit().sums[cut.grid(groups)](
+        x, dy, gate, gated, centre, scale, shift, sums, cut.rows, cut.chunk, **cut.sizes,
+        GATE=gate is not None, LEAK=leak,
     )  # fmt: skip
     return gated, sums, leak if gate is None else 1.0
 
@@ -145,14 +145,39 @@ def fold_in(mean: Tensor, var: Tensor, seen_mean: Tensor, seen_var: Tensor, mome
     jit().fold[(replicas, blocks)](mean, var, seen_mean, seen_var, passes, momentum, unbias, **sizes)
 
 
-def _parts(length: int, groups: int, channels: int) -> int:
-    """Summing programs a pass: many for a single pass, but each with a few blocks to do."""
-    return max(1, min(PROGRAMS // (groups * _blocks(channels)[1]), length // (4 * LENGTH), 256))
+class Cut(NamedTuple):
+    """How summing programs share a pass: in parts, each of rows of ``beside`` pixels."""
+
+    beside: int
+    channels: int
+    rows: int
+    parts: int
+    chunk: int  # rows of one part, in whole blocks
+    blocks: int  # programs beside each other in a row
+    width: int  # numbers of a row that each of them takes
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """A kernel's sizes."""
+        return {"C": self.channels, "ROW": self.beside * self.channels, "BC": self.width, "BL": LENGTH}
+
+    def grid(self, groups: int) -> tuple[int, int]:
+        """Programs of so many passes."""
+        return groups * self.blocks, self.parts
+
+    def empty(self, x: Tensor, groups: int) -> Tensor:
+        """Room for both sums of every part."""
+        return x.new_empty(groups, self.parts, 2, self.beside, self.channels, dtype=torch.float32)
 
 
-def _chunk(length: int, parts: int) -> int:
-    """Pixels of one part, in whole blocks."""
-    return -(-length // (parts * LENGTH)) * LENGTH
+def _cut(pixels: int, groups: int, channels: int) -> Cut:
+    """Many parts for a single pass, but each with a few blocks to do; rows that fill whole programs, where they can."""
+    beside = WIDTH // gcd(WIDTH, channels)
+    beside = beside if channels % SHORT == 0 and pixels % beside == 0 else 1
+    rows, (sizes, blocks) = pixels // beside, _blocks(beside * channels)
+    parts = max(1, min(PROGRAMS // (groups * blocks), rows // (4 * LENGTH), 256))
+    chunk = -(-rows // (parts * LENGTH)) * LENGTH
+    return Cut(beside, channels, rows, parts, chunk, blocks, sizes["BC"])
 
 
 def _blocks(channels: int) -> tuple[dict[str, int], int]:

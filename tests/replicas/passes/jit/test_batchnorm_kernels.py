@@ -8,34 +8,45 @@ from tests.replicas.passes.reference import single
 
 GROUPS, PARTS, LENGTH, CHUNK, C = 2, 10, 38, 4, 3  # the last part is half empty
 SIZES = {"C": C, "BC": 4}
+BESIDE = pytest.mark.parametrize("beside", [1, 2])  # pixels of a row; two have more numbers than a program takes
 
 
 def images() -> Tensor:
     return single(GROUPS, LENGTH, C) + 5
 
 
-def in_parts(*values: Tensor) -> Tensor:
-    """``[GROUPS, PARTS, values, C]``."""
-    each = [[part.sum(1) for part in value.split(CHUNK, dim=1)] for value in values]
+def in_parts(beside: int, *values: Tensor) -> Tensor:
+    """``[GROUPS, PARTS, values, beside, C]``."""
+    each = [[part.unflatten(1, (-1, beside)).sum(1) for part in value.split(CHUNK, dim=1)] for value in values]
     return torch.stack([torch.stack(parts, 1) for parts in each], 2)
+
+
+def cut(beside: int) -> tuple[tuple[int, int], tuple[int, int], dict[str, int]]:
+    """Programs, rows with those of a part, and sizes of a summing kernel."""
+    row = beside * C
+    return (GROUPS * -(-row // 4), PARTS), (LENGTH // beside, CHUNK // beside), {**SIZES, "ROW": row, "BL": 2}
 
 
 def unwritten(*shape: int) -> Tensor:
     return torch.full(shape, torch.nan)
 
 
-def test_moments_are_sums_of_deviations_from_the_first_pixel() -> None:
-    x, out = images(), unwritten(GROUPS, PARTS, 2, C)
-    jit.moments[(GROUPS, PARTS)](x, out, LENGTH, CHUNK, **SIZES, BL=4)
+@BESIDE
+def test_moments_are_sums_of_deviations_from_the_first_pixel(beside: int) -> None:
+    x, out = images(), unwritten(GROUPS, PARTS, 2, beside, C)
+    grid, rows, sizes = cut(beside)
+    jit.moments[grid](x, out, *rows, **sizes)
     away = x - x[:, :1]
-    torch.testing.assert_close(out, in_parts(away, away**2))
+    torch.testing.assert_close(out, in_parts(beside, away, away**2))
     assert not out.isnan().any()
 
 
-def test_finished_moments_are_mean_variance_scale_and_shift() -> None:
+@BESIDE
+def test_finished_moments_are_mean_variance_scale_and_shift(beside: int) -> None:
     x, away = images(), images() - images()[:, :1]
     weight, bias, found = single(1, C, seed=1), single(1, C, seed=2), unwritten(5, GROUPS, C)
-    arguments = (x, in_parts(away, away**2), weight, bias, *found, LENGTH, 1e-3, PARTS, GROUPS, C, C)
+    sums = in_parts(beside, away, away**2)
+    arguments = (x, sums, weight, bias, *found, LENGTH, 1e-3, PARTS, beside, GROUPS, C, C)
     jit.finish_moments[(GROUPS,)](*arguments, **SIZES)
     mean, var = x.mean(1), x.var(1, correction=0)
     scale = weight / (var + 1e-3).sqrt()
@@ -46,19 +57,22 @@ def test_finished_moments_are_mean_variance_scale_and_shift() -> None:
 
 @pytest.mark.parametrize("leak", [0.0, 0.25, 1.0])
 @pytest.mark.parametrize("gate", [False, True])
-def test_sums_are_of_slopes_behind_the_relu(gate: bool, leak: float) -> None:
+@BESIDE
+def test_sums_are_of_slopes_behind_the_relu(beside: int, gate: bool, leak: float) -> None:
     x, dy, y, mean = images(), single(GROUPS, LENGTH, C, seed=1), single(GROUPS, LENGTH, C, seed=2), images().mean(1)
     scale, shift = single(GROUPS, C, seed=3), single(GROUPS, C, seed=4)
-    gated, out = unwritten(GROUPS, LENGTH, C), unwritten(GROUPS, PARTS, 2, C)
-    arguments = (x, dy, y, gated, mean, scale, shift, out, LENGTH, CHUNK)
-    jit.sums[(GROUPS, PARTS)](*arguments, **SIZES, BL=4, GATE=gate, LEAK=leak)
+    gated, out = unwritten(GROUPS, LENGTH, C), unwritten(GROUPS, PARTS, 2, beside, C)
+    grid, rows, sizes = cut(beside)
+    jit.sums[grid](x, dy, y, gated, mean, scale, shift, out, *rows, **sizes, GATE=gate, LEAK=leak)
     before = y if gate else x * scale.unsqueeze(1) + shift.unsqueeze(1)
     slopes = torch.where(before > 0, dy, leak * dy)
-    torch.testing.assert_close(out, in_parts(slopes, slopes * (x - mean.unsqueeze(1))), rtol=1e-5, atol=1e-5)
+    expected = in_parts(beside, slopes, slopes * (x - mean.unsqueeze(1)))
+    torch.testing.assert_close(out, expected, rtol=1e-5, atol=1e-5)
     assert torch.equal(gated, slopes) if gate else gated.isnan().all()
 
 
-def test_finished_sums_lead_to_the_gradients_of_batch_norm() -> None:
+@BESIDE
+def test_finished_sums_lead_to_the_gradients_of_batch_norm(beside: int) -> None:
     x, dy = images().requires_grad_(), single(GROUPS, LENGTH, C, seed=1)
     weight, bias = single(GROUPS, C, seed=2).requires_grad_(), single(GROUPS, C, seed=3).requires_grad_()
     mean, rstd = x.mean(1), x.var(1, correction=0).rsqrt()
@@ -66,7 +80,8 @@ def test_finished_sums_lead_to_the_gradients_of_batch_norm() -> None:
     y = centred * (weight * rstd).unsqueeze(1) + bias.unsqueeze(1)
     dx, *others = torch.autograd.grad(y, [x, weight, bias], dy)
     found, scale = unwritten(4, GROUPS, C), (weight * rstd).detach()
-    arguments = (in_parts(dy, dy * centred.detach()), mean.detach(), rstd.detach(), scale, *found, LENGTH, PARTS)
+    sums = in_parts(beside, dy, dy * centred.detach())
+    arguments = (sums, mean.detach(), rstd.detach(), scale, *found, LENGTH, PARTS, beside)
     jit.finish_sums[(GROUPS,)](*arguments, **SIZES)
     dweight, dbias, slope, level = found.unsqueeze(2)
     blended = dy * scale.unsqueeze(1) + x.detach() * slope + level

@@ -4,51 +4,56 @@ import triton
 import triton.language as tl
 
 
-@triton.jit(do_not_specialize=["length", "chunk"])
-def moments(x, out, length, chunk, C: tl.constexpr, BC: tl.constexpr, BL: tl.constexpr):
-    """Sums of the deviations from a pass's first pixel, and of their squares, for one part of a pass."""
-    group = tl.program_id(0).to(tl.int64)
+@triton.jit(do_not_specialize=["rows", "chunk"])
+def moments(x, out, rows, chunk, C: tl.constexpr, ROW: tl.constexpr, BC: tl.constexpr, BL: tl.constexpr):
+    """Sums of the deviations from a pass's first pixel, and of their squares, for one part of a pass.
+
+    A row is one pixel or several, whose channels stand side by side; every number of a row has sums of its own.
+    """
+    blocks = tl.cdiv(ROW, BC)  # programs that read the same rows begin together
+    group = (tl.program_id(0) // blocks).to(tl.int64)
     part = tl.program_id(1)
-    c = tl.program_id(2) * BC + tl.arange(0, BC)
-    x += group * length * C
-    origin = tl.load(x + c, mask=c < C, other=0.0).to(tl.float32)
+    column = tl.program_id(0) % blocks * BC + tl.arange(0, BC)
+    inside = column < ROW
+    x += group * rows * ROW
+    origin = tl.load(x + column % C, mask=inside, other=0.0).to(tl.float32)
     first = tl.zeros((BL, BC), tl.float32)
     second = tl.zeros((BL, BC), tl.float32)
-    for start in range(part * chunk, tl.minimum((part + 1) * chunk, length), BL):
+    for start in range(part * chunk, tl.minimum((part + 1) * chunk, rows), BL):
         i = start + tl.arange(0, BL)
-        mask = (i < length)[:, None] & (c < C)[None, :]
-        value = tl.load(x + (i * C)[:, None] + c[None, :], mask=mask, other=0.0).to(tl.float32)
+        mask = (i < rows)[:, None] & inside[None, :]
+        value = tl.load(x + (i * ROW)[:, None] + column[None, :], mask=mask, other=0.0).to(tl.float32)
         value = tl.where(mask, value - origin[None, :], 0.0)
         first += value
         second += value * value
-    at = (group * tl.num_programs(1) + part) * 2 * C + c
-    tl.store(out + at, tl.sum(first, 0), mask=c < C)
-    tl.store(out + at + C, tl.sum(second, 0), mask=c < C)
+    at = (group * tl.num_programs(1) + part) * 2 * ROW + column
+    tl.store(out + at, tl.sum(first, 0), mask=inside)
+    tl.store(out + at + ROW, tl.sum(second, 0), mask=inside)
 
 
 @triton.jit
-def total(sums, parts, c, C, BC: tl.constexpr):
-    """Both sums of a pass over its parts, a few parts at a time."""
-    first = tl.zeros((8, BC), tl.float32)
-    second = tl.zeros((8, BC), tl.float32)
-    for start in range(0, parts, 8):
-        part = start + tl.arange(0, 8)
-        at = part[:, None] * (2 * C) + c[None, :]
-        mask = (part < parts)[:, None] & (c < C)[None, :]
+def total(sums, parts, beside, c, C, BC: tl.constexpr):
+    """Both sums of a pass over its parts and the pixels of a row, a few at a time."""
+    first = tl.zeros((16, BC), tl.float32)
+    second = tl.zeros((16, BC), tl.float32)
+    for start in range(0, parts * beside, 16):
+        place = start + tl.arange(0, 16)
+        at = ((place // beside * 2 * beside + place % beside) * C)[:, None] + c[None, :]
+        mask = (place < parts * beside)[:, None] & (c < C)[None, :]
         first += tl.load(sums + at, mask=mask, other=0.0)
-        second += tl.load(sums + at + C, mask=mask, other=0.0)
+        second += tl.load(sums + at + beside * C, mask=mask, other=0.0)
     return tl.sum(first, 0), tl.sum(second, 0)
 
 
-@triton.jit(do_not_specialize=["length", "parts", "passes", "weight_stride", "bias_stride", "C"])
+@triton.jit(do_not_specialize=["length", "parts", "beside", "passes", "weight_stride", "bias_stride", "C"])
 def finish_moments(
-    x, sums, weight, bias, mean, var, rstd, scale, shift, length, eps, parts, passes, weight_stride, bias_stride,
-    C, BC: tl.constexpr,
+    x, sums, weight, bias, mean, var, rstd, scale, shift, length, eps, parts, beside, passes, weight_stride,
+    bias_stride, C, BC: tl.constexpr,
 ):  # fmt: skip
     """Mean, variance, and the scale and shift they lead to, of one pass."""
     group = tl.program_id(0).to(tl.int64)
     c = tl.program_id(1) * BC + tl.arange(0, BC)
-    first, second = total(sums + group * parts * (2 * C), parts, c, C, BC)
+    first, second = total(sums + group * parts * beside * (2 * C), parts, beside, c, C, BC)
     first, second = first / length, second / length
     centre = tl.load(x + group * length * C + c, mask=c < C, other=0.0).to(tl.float32) + first
     spread = tl.maximum(second - first * first, 0.0)
@@ -102,28 +107,31 @@ def affine(
         tl.store(y + group * size + i, value.to(y.dtype.element_ty), mask=i < size)
 
 
-@triton.jit(do_not_specialize=["length", "chunk"])
+@triton.jit(do_not_specialize=["rows", "chunk"])
 def sums(
-    x, dy, y, gated, mean, scale, shift, out, length, chunk,
-    C: tl.constexpr, BC: tl.constexpr, BL: tl.constexpr, GATE: tl.constexpr, LEAK: tl.constexpr,
+    x, dy, y, gated, mean, scale, shift, out, rows, chunk,
+    C: tl.constexpr, ROW: tl.constexpr, BC: tl.constexpr, BL: tl.constexpr, GATE: tl.constexpr, LEAK: tl.constexpr,
 ):  # fmt: skip
     """Sums of dy and of dy (x - mean) for one part of a pass, dy gated by ReLU; GATE writes the gated dy out.
 
-    Without GATE, ReLU's input is computed again.
+    Without GATE, ReLU's input is computed again. Rows are those of ``moments``.
     """
-    group = tl.program_id(0).to(tl.int64)
+    blocks = tl.cdiv(ROW, BC)  # programs that read the same rows begin together
+    group = (tl.program_id(0) // blocks).to(tl.int64)
     part = tl.program_id(1)
-    c = tl.program_id(2) * BC + tl.arange(0, BC)
-    base = group * length * C
-    centre = tl.load(mean + group * C + c, mask=c < C, other=0.0)
-    a = tl.load(scale + group * C + c, mask=c < C, other=0.0)
-    b = tl.load(shift + group * C + c, mask=c < C, other=0.0)
+    column = tl.program_id(0) % blocks * BC + tl.arange(0, BC)
+    inside = column < ROW
+    base = group * rows * ROW
+    own = group * C + column % C
+    centre = tl.load(mean + own, mask=inside, other=0.0)
+    a = tl.load(scale + own, mask=inside, other=0.0)
+    b = tl.load(shift + own, mask=inside, other=0.0)
     first = tl.zeros((BL, BC), tl.float32)
     second = tl.zeros((BL, BC), tl.float32)
-    for start in range(part * chunk, tl.minimum((part + 1) * chunk, length), BL):
+    for start in range(part * chunk, tl.minimum((part + 1) * chunk, rows), BL):
         i = start + tl.arange(0, BL)
-        mask = (i < length)[:, None] & (c < C)[None, :]
-        at = base + (i * C)[:, None] + c[None, :]
+        mask = (i < rows)[:, None] & inside[None, :]
+        at = base + (i * ROW)[:, None] + column[None, :]
         slope = tl.load(dy + at, mask=mask, other=0.0).to(tl.float32)
         value = tl.load(x + at, mask=mask, other=0.0).to(tl.float32)
         if GATE:
@@ -133,19 +141,19 @@ def sums(
             slope = tl.where(value * a[None, :] + b[None, :] > 0, slope, LEAK * slope)
         first += slope
         second += slope * (value - centre[None, :])
-    at = (group * tl.num_programs(1) + part) * 2 * C + c
-    tl.store(out + at, tl.sum(first, 0), mask=c < C)
-    tl.store(out + at + C, tl.sum(second, 0), mask=c < C)
+    at = (group * tl.num_programs(1) + part) * 2 * ROW + column
+    tl.store(out + at, tl.sum(first, 0), mask=inside)
+    tl.store(out + at + ROW, tl.sum(second, 0), mask=inside)
 
 
-@triton.jit(do_not_specialize=["length", "parts", "C"])
+@triton.jit(do_not_specialize=["length", "parts", "beside", "C"])
 def finish_sums(
-    sums, mean, rstd, scale, dweight, dbias, slope, level, length, parts, C, BC: tl.constexpr
+    sums, mean, rstd, scale, dweight, dbias, slope, level, length, parts, beside, C, BC: tl.constexpr
 ):  # fmt: skip
     """Gradients of weight and bias of one pass, and what ``blend`` needs."""
     group = tl.program_id(0).to(tl.int64)
     c = tl.program_id(1) * BC + tl.arange(0, BC)
-    first, second = total(sums + group * parts * (2 * C), parts, c, C, BC)
+    first, second = total(sums + group * parts * beside * (2 * C), parts, beside, c, C, BC)
     out = group * C + c
     inverse = tl.load(rstd + out, mask=c < C, other=0.0)
     factor = tl.load(scale + out, mask=c < C, other=0.0)
