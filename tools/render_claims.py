@@ -15,7 +15,7 @@ import numpy as np
 
 from gradcast.reproduce.correlations import clouds, in_words
 from gradcast.reproduce.experiment import Item, load
-from gradcast.reproduce.measured_tables import measured
+from gradcast.reproduce.measured_tables import courses, measured
 from gradcast.reproduce.outcome import Line
 from gradcast.reproduce.render import Saved
 from gradcast.reproduce.reproduce import DTYPE
@@ -80,8 +80,8 @@ def rows(claim: Claim) -> list[Found]:
     found = []
     for place in claim.rows:
         table, _, pattern = place.partition("/")
-        saved = measured(table)
-        lines = {} if saved is None else {line.item.name: line for line in saved.lines if line.ours or _lost(line)}
+        known = [line for saved in reversed(courses(table)) for line in saved.lines]  # the table's own course last
+        lines = {line.item.name: line for line in known if line.ours or _lost(line)}
         named = [item for item in load(table).items if fnmatch(item.name, pattern)]
         found += [Found(table, item, lines.get(item.name)) for item in named]
         if not named:

@@ -1,9 +1,12 @@
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from gradcast.reproduce import measured_tables
 from gradcast.reproduce.experiment import load, names
-from gradcast.reproduce.measured_tables import folder, measured, measured_rows
+from gradcast.reproduce.measured_tables import courses, folder, measured, measured_rows
 
 
 def test_every_file_that_comes_with_the_package_is_a_table_of_its_name() -> None:
@@ -46,3 +49,22 @@ def test_a_figure_has_the_rows_that_other_tables_have_of_it() -> None:
     noise = measured("F12")
     assert noise is not None
     assert [bool(line.ours) for line in noise.lines] == [True] * 5  # E8 has all of them, E3 the first
+
+
+def test_rows_count_as_measured_in_a_course_of_any_length(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name, rows in (("E6", ["cifar100-supervised"]), ("E6-15200", ["cifar100-supervised", "cifar100-mg"])):
+        table = json.loads((folder() / f"{name}.json").read_text())
+        table["rows"] = [row for row in table["rows"] if row["name"] in rows]
+        (tmp_path / f"{name}.json").write_text(json.dumps(table))
+    monkeypatch.setattr(measured_tables, "folder", lambda: tmp_path)
+    monkeypatch.setattr(measured_tables, "measured", measured.__wrapped__)
+    assert [len(own.lines) for own in courses("E6")] == [1, 2]
+    assert [item.name for item in measured_rows("E6")] == ["cifar100-supervised", "cifar100-mg"]
+    assert courses("E5") == []
+
+
+def test_a_row_that_shares_its_training_with_a_saved_one_is_measured() -> None:
+    found = measured("E6")
+    assert found is not None
+    ours = {line.item.name: line.ours for line in found.lines}
+    assert ours["cifar100-mg-quoted"] == ours["cifar100-mg"]

@@ -33,10 +33,10 @@ from gradcast.reproduce.correlations import Clouds, as_dict, clouds, in_words
 from gradcast.reproduce.course_length import course_settings
 from gradcast.reproduce.draw import draw
 from gradcast.reproduce.experiment import load
-from gradcast.reproduce.measured_tables import measured
+from gradcast.reproduce.measured_tables import courses
 from gradcast.reproduce.missing_data import check_data
 from gradcast.reproduce.outcome import FAILED, Line
-from gradcast.reproduce.render import places, render
+from gradcast.reproduce.render import Saved, places, render
 from gradcast.reproduce.reproduce import RESULT, Request, check_known, outcome, request, table_lock, train, unsaved
 from gradcast.reproduce.show_table import DIGITS, TITLES, about, difference, gain, heading, label, save, unknown
 from gradcast.reproduce.table_notes import notes
@@ -168,10 +168,16 @@ def _of_no_experiment(what: str, out: Path, settings: list[str], *, json: bool) 
 
 
 def _print_measured(console: Console, wanted: Request, chosen: list[str]) -> bool:
-    """The table that comes with the package, its figure, and where it was measured; whether there is one."""
-    before = measured(wanted.experiment.header.id)
-    if before is None:
-        return False
+    """The tables that come with the package, their figures, and where they were measured; whether there is one."""
+    found = courses(wanted.experiment.header.id)
+    for before in found:
+        _print_saved(console, before, wanted, chosen)
+    if found:
+        console.print("\n[bold]Trained here:", highlight=False)
+    return bool(found)
+
+
+def _print_saved(console: Console, before: Saved, wanted: Request, chosen: list[str]) -> None:
     asked = [line for line in before.lines if not chosen or line.item.name in chosen]
     known, missing = [line for line in asked if line.ours], [line.item.label for line in asked if not line.ours]
     groups = clouds(before.wanted, before.lines)
@@ -184,8 +190,6 @@ def _print_measured(console: Console, wanted: Request, chosen: list[str]) -> boo
     with table_lock(wanted):
         for picture in draw(before.wanted, before.lines, groups, wanted.folder / MEASURED):
             console.print(f"Drawn: {escape(str(picture))}", soft_wrap=True)
-    console.print("\n[bold]Trained here:", highlight=False)
-    return True
 
 
 def _print(console: Console, wanted: Request, found: list[Line], groups: Clouds) -> None:

@@ -28,13 +28,21 @@ def measured(name: str) -> Saved | None:
     return _read(file) if file.is_file() else _of_another(load(name))
 
 
+def courses(name: str) -> list[Saved]:
+    """All that was measured of a table: first as it is, then in courses of other lengths, such as E6-15200."""
+    own = measured(name)
+    others = [file for file in sorted(folder().glob(f"{name.upper()}-*.json")) if file.stem.split("-")[1].isdigit()]
+    return [*([] if own is None else [own]), *map(_read, others)]
+
+
 def measured_rows(name: str) -> list[Item]:
-    """Its rows that have a number and, in a figure of every task, can be drawn."""
-    found = measured(name)
-    if found is None:
-        return []
-    lacking = {line.item.name for line in not_drawn(found.wanted.experiment, found.lines)}
-    return [line.item for line in found.lines if line.ours and line.item.name not in lacking]
+    """Its rows that have a number, in a course of any length, and can be drawn in a figure of every task."""
+    found = dict[str, Item]()
+    for own in courses(name):
+        lacking = {line.item.name for line in not_drawn(own.wanted.experiment, own.lines)}
+        rows = [line.item for line in own.lines if line.ours and line.item.name not in lacking]
+        found = {row.name: row for row in rows} | found
+    return list(found.values())
 
 
 def _of_another(experiment: Experiment) -> Saved | None:

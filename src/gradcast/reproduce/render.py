@@ -54,7 +54,7 @@ def places(origins: str) -> str:
 
 
 def read_saved(file: Path) -> Saved:
-    """The rows of the file, in the order of the experiment."""
+    """The rows of the file and those that were trained with them, in the order of the experiment."""
     try:
         facts = parse_json(file.read_text(encoding="utf-8"))
         rows = {str(row["name"]): row for row in facts["rows"]}
@@ -67,7 +67,8 @@ def read_saved(file: Path) -> Saved:
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise unreadable(file, error) from None
     wanted = request(name, out=NOWHERE, rows=list(rows), seeds=seeds, quick=quick, settings=settings, saved=file)
-    lines = [_line(line, rows[line.item.name]) for line in outcome(wanted, {}) if line.item.name in rows]
+    found = [line for line in outcome(wanted, {}) if line.item.name in rows or line.trained is not None]
+    lines = [_line(line, rows[line.item.name]) if line.item.name in rows else line for line in found]
     origins = joined_origins(str(row["origin"]) for row in rows.values() if row.get("origin"))
     return Saved(wanted, lines, origins, notes)
 
