@@ -53,7 +53,7 @@ class FusedNormRelu(Function):
         """Through the statistics every image's gradient depends on all images of its pass."""
         x, gate, mean, rstd, scale, shift = ctx.saved_tensors
         gated, sums, leak = _summed(x, dy, gate, mean, scale, shift, ctx.leak)
-        (groups, parts, _, beside, channels), length = sums.shape, x.numel() // mean.numel()
+        (groups, parts), (beside, channels), length = sums.shape[:2], sums.shape[3:], x.numel() // mean.numel()
         dweight, dbias, slope, level = x.new_empty(4, *mean.shape, dtype=torch.float32).unbind()
         sizes, blocks = _blocks(channels)
         jit().finish_sums[(groups, blocks)](
