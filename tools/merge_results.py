@@ -1,6 +1,7 @@
 """Adds rows that other machines have trained to the measured tables of the package.
 
     python tools/merge_results.py RESULT.json ...      # result.json of `gradcast reproduce`, in any order
+    python tools/merge_results.py --commit 0123456789ab RESULT.json ...   # of a copy of the code without its history
     python tools/render_results.py                     # then the pages
 
 A row that a file has trained takes the place of the table's row of that name, with all that the file says of its
@@ -10,6 +11,7 @@ part of the table's. A course of another length (``--steps``) has a file of its 
 
 import json
 import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +21,27 @@ from gradcast.results.sizes import POOL_IMAGES
 STEPS = "schedule.steps"
 
 
-def main(files: list[str]) -> None:
+def main(arguments: list[str]) -> None:
     """One file after another."""
-    for name in files:
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="+", metavar="RESULT.json")
+    parser.add_argument("--commit", default="", help="that trained the rows which name none")
+    options = parser.parse_args(arguments)
+    for name in options.files:
         found = json.loads(Path(name).read_text(encoding="utf-8"))
+        if options.commit:
+            name_commit(found, options.commit)
         target = folder() / f"{table_name(found, name)}.json"
         table = json.loads(target.read_text(encoding="utf-8")) if target.exists() else found
         merge(table, found, name)
         target.write_text(json.dumps(table, indent=2) + "\n", encoding="utf-8")
+
+
+def name_commit(found: dict[str, Any], commit: str) -> None:
+    """In the origins that name none, in place."""
+    for row in found["rows"]:
+        origins = row["origin"].split("; ") if row["origin"] else []
+        row["origin"] = "; ".join(own if ", commit " in own else f"{own}, commit {commit}" for own in origins)
 
 
 def table_name(found: dict[str, Any], name: str) -> str:

@@ -2,15 +2,17 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gradcast.reproduce import measured_tables
+from gradcast.reproduce.cells import Cell
 from gradcast.reproduce.measured_tables import folder
 from gradcast.reproduce.reproduce import outcome
 from gradcast.reproduce.show_table import save
 from tests.cli.process import ALONE, called
-from tests.reproduce.scene import trained, wanted
+from tests.reproduce.scene import experiment, trained, wanted
 
 
 def test_show_trains_nothing(tmp_path: Path) -> None:
@@ -121,6 +123,26 @@ def test_deviations_and_sizes_stand_beside_the_published_ones(tmp_path: Path) ->
     assert "MB an image" in costs
     assert "The gradient learner h has 4,896 parameters\n" in costs
     assert "Pool: 12,000 images of tiny-imagenet\n" in costs
+
+
+def test_a_table_that_is_stopped_has_the_rows_that_were_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train, begun = Cell.train, []
+
+    def stopped_in_the_second(cell: Cell, *arguments: Any, **options: Any) -> None:
+        begun.append(cell.name)
+        if len(begun) == 2:
+            raise KeyboardInterrupt
+        train(cell, *arguments, **options)
+
+    monkeypatch.setattr("gradcast.reproduce.reproduce.load", lambda name: experiment())
+    monkeypatch.setattr(Cell, "train", stopped_in_the_second)
+    found = called("reproduce", "T1", "--rows", "gem,predicted", "--device", "cpu", *ALONE, cwd=tmp_path)
+    assert found.returncode == 130
+    rows = json.loads((tmp_path / "runs" / "T1" / "result.json").read_text())["rows"]
+    assert [row["name"] for row in rows if row["trained"]] == ["gem", "base-1"]  # the same, by another name
+    assert (tmp_path / "runs" / "T1" / "table.md").read_text().count("not run") >= 1
 
 
 @pytest.mark.data

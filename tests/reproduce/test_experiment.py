@@ -295,7 +295,7 @@ def test_few_labels_in_a_stream_have_every_signal_beside_each_learner() -> None:
     found = load("S1")
     bases = [item for item in found.items if not item.against]
     assert len(bases) == 8
-    assert len(found.items) == 8 * (3 + 12)
+    assert len(found.items) == 8 * (4 + 12)
     for item in found.items:
         assert item.setting is not None
         if item.sweep is not None:
@@ -303,3 +303,8 @@ def test_few_labels_in_a_stream_have_every_signal_beside_each_learner() -> None:
             assert base is not None
             assert item.setting.model_copy(update={"signal": base.signal}) == base
             assert item.name.startswith(item.against)
+        if item.name.endswith("-average"):  # all that a mean teacher has but for unlabelled images
+            base = found.item(item.against).setting
+            assert base is not None
+            assert item.setting.model_copy(update={"evaluation": base.evaluation}) == base
+            assert item.control == [f"{item.against}-mean-teacher"]

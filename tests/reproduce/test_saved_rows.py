@@ -275,6 +275,18 @@ def test_a_course_of_another_length_is_merged_into_a_table_of_its_own() -> None:
         merge_results.merge(facts, {**facts, "settings": course}, "file")
 
 
+def test_rows_that_name_no_commit_get_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy of the code without its history does not know its commit."""
+    monkeypatch.setattr(merge_results, "folder", lambda: tmp_path)
+    origins = ["abacus, 2026-01-01", "abacus, 2026-01-01, commit 12ab; abacus, 2026-01-02", ""]
+    rows = [merged(f"row-{place}", "c", {}) | {"origin": own} for place, own in enumerate(origins)]
+    facts = {"id": "T1", "quick": False, "settings": [], "dtype": "float32", "seeds": [], "rows": rows}
+    (tmp_path / "result.json").write_text(json.dumps(facts))
+    merge_results.main(["--commit", "34cd", str(tmp_path / "result.json")])
+    found = [row["origin"] for row in json.loads((tmp_path / "T1.json").read_text())["rows"]]
+    assert found == ["abacus, 2026-01-01, commit 34cd", f"{origins[1]}, commit 34cd", ""]
+
+
 def merged(name: str, cell: str, seeds: dict[str, Any]) -> dict[str, Any]:
     return {"name": name, "trained": {"cell": cell, "data": "d", "seeds": seeds} if cell else None}
 

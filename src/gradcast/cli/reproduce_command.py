@@ -1,5 +1,6 @@
 """``gradcast reproduce``: the published tables and figures, run and set beside what was published."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -118,7 +119,8 @@ def reproduce(
         keep_freed_memory()
         with ProgressDisplay(Console(stderr=True)) as display:
             cluster = None if on is None else Cluster(on, threads, at_once)
-            failed = train(wanted, data=folder, device=device, display=display, cluster=cluster)
+            keep = partial(_keep, wanted)
+            failed = train(wanted, data=folder, device=device, display=display, cluster=cluster, trained=keep)
     printed = show and not json and _print_measured(Console(), wanted, chosen)
     found = outcome(wanted, failed)
     if printed and not any(line.ours for line in found):
@@ -127,6 +129,14 @@ def reproduce(
         )
         return
     _conclude(wanted, found, chosen, json=json, show=show)
+
+
+def _keep(wanted: Request, failed: dict[str, str]) -> None:
+    """Save the table as far as it is: what stops the command leaves its finished rows."""
+    found = outcome(wanted, failed)
+    if not unsaved(wanted, found):
+        with table_lock(wanted):
+            save(wanted, found)
 
 
 def _conclude(wanted: Request, found: list[Line], chosen: list[str], *, json: bool, show: bool) -> None:

@@ -156,9 +156,18 @@ def check_known(wanted: Request) -> None:
 
 
 def train(
-    wanted: Request, *, data: Path | None, device: str, display: Display | None, cluster: Cluster | None = None
+    wanted: Request,
+    *,
+    data: Path | None,
+    device: str,
+    display: Display | None,
+    cluster: Cluster | None = None,
+    trained: Callable[[dict[str, str]], None] | None = None,
 ) -> dict[str, str]:
-    """Every missing seed of every row, here or on a ``cluster``; says of rows that were not trained why."""
+    """Every missing seed of every row, here or on a ``cluster``; says of rows that were not trained why.
+
+    ``trained`` is called after each row that lacked seeds, with what is known of rows that failed.
+    """
     check_known(wanted)
     failed = {}
     elsewhere = None if cluster is None else _train_on(cluster, wanted, data, device, display)
@@ -167,6 +176,7 @@ def train(
         display.plan([item.label for item in wanted.items() for seeds in groups if wanted.missing(item, seeds)])
     for item in wanted.items():
         assert item.setting is not None
+        lacking = bool(wanted.missing(item, wanted.seeds))
         shown = None if display is None else Named(display, item.label)
         try:
             for seeds in groups * (2 if item.name in wanted.known else 1):  # these may turn out to be of other data
@@ -184,6 +194,8 @@ def train(
             failed[item.name] = f"diverged: {error}"
         except GradcastError as error:  # a pool that is not there; other rows may have theirs
             failed[item.name] = f"{FAILED}: {error}"
+        if lacking and trained is not None:
+            trained(failed)
     return failed
 
 
