@@ -5,8 +5,9 @@
     python tools/render_results.py                     # then the pages
 
 A row that a file has trained takes the place of the table's row of that name, with all that the file says of its
-seeds. Everything else stays as it is, and so does a row of more seeds: rows that a file only compares with may have a
-part of the table's. A course of another length (``--steps``) has a file of its own, such as E6-15200.json.
+seeds; where all seeds of a row diverged, the table says so. Everything else stays as it is, and so does a row of more
+seeds: rows that a file only compares with may have a part of the table's. A course of another length (``--steps``) has
+a file of its own, such as E6-15200.json.
 """
 
 import json
@@ -19,6 +20,7 @@ from gradcast.reproduce.measured_tables import folder
 from gradcast.results.sizes import POOL_IMAGES
 
 STEPS = "schedule.steps"
+DIVERGED = "diverged"  # begins the state of rows of which no seed is left
 
 
 def main(arguments: list[str]) -> None:
@@ -60,7 +62,8 @@ def merge(table: dict[str, Any], found: dict[str, Any], name: str) -> None:
         raise SystemExit(f"{name} has another course than the table: {', '.join(found['settings'])}")
     before = {row["name"]: row["trained"] for row in table["rows"]}
     trained = {row["name"]: row for row in found["rows"] if row["trained"] and not _part(row, before)}
-    rows = [trained.pop(row["name"], row) for row in table["rows"]]
+    lost = {row["name"]: row for row in found["rows"] if row.get("state", "").startswith(DIVERGED)}
+    rows = [trained.pop(row["name"], row if row["trained"] else lost.get(row["name"], row)) for row in table["rows"]]
     table["rows"] = rows + list(trained.values())
     table["seeds"] = sorted({*table["seeds"], *found["seeds"]})
     fill_pools([row["trained"] for row in table["rows"] if row["trained"]])

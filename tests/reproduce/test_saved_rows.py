@@ -263,6 +263,15 @@ def test_merging_keeps_rows_of_more_seeds() -> None:
     assert table["rows"][0]["trained"]["seeds"] == other
 
 
+def test_merging_keeps_what_is_said_of_rows_that_diverged() -> None:
+    """A row that was trained before stays."""
+    facts = {"dtype": "float32", "settings": [], "seeds": [0]}
+    lost = [merged(name, "", {}) | {"state": "diverged: at step 3"} for name in ("gem", "new")]
+    table = facts | {"rows": [merged("gem", "g", {"0": {}}), merged("new", "", {}) | {"state": "not run"}]}
+    merge_results.merge(table, {**facts, "rows": lost}, "file")
+    assert [row.get("state") for row in table["rows"]] == [None, "diverged: at step 3"]
+
+
 def test_a_course_of_another_length_is_merged_into_a_table_of_its_own() -> None:
     facts = {"id": "E6", "quick": False, "settings": [], "dtype": "bf16", "seeds": [0], "rows": []}
     course = ["schedule.steps=8000", "schedule.warm_up=80"]
