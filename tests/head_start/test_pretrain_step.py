@@ -1,3 +1,6 @@
+from functools import partial
+
+import pytest
 import torch
 from torch import nn
 
@@ -58,3 +61,32 @@ def test_a_loss_that_is_not_finite_is_told() -> None:
     x[1, 0] = torch.inf
     found = step(at.batch, (Unlabelled(x, at.unlabelled.used, 2),))
     assert found["finite"].tolist() == [True, False]
+
+
+class Dropping(nn.Module):
+    """Drops channels and single numbers; ``own`` code that draws makes it a network that passes take one by one."""
+
+    def __init__(self, share: float, *, own: bool) -> None:
+        super().__init__()
+        self.convolution, self.linear = nn.Conv2d(3, 4, 3), nn.Linear(4, 3)
+        self.channels, self.numbers, self.own = nn.Dropout2d(share), nn.Dropout(share), own
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.channels(self.convolution(x).relu()).mean((2, 3))
+        if self.own:
+            x = x + 0.1 * torch.rand_like(x)
+        return self.linear(self.numbers(x))  # type: ignore[no-any-return]
+
+
+@pytest.mark.filterwarnings("ignore:the network Dropping cannot be vmapped")
+@pytest.mark.parametrize("own", [False, True])
+def test_dropout_is_off(own: bool) -> None:
+    made = [course(partial(Dropping, share, own=own), steps=3).prepare([0, 1], None) for share in (0.0, 0.5)]
+    for each in made:
+        each.run()
+    plain, dropping = (each.step.model for each in made)
+    assert torch.equal(plain.theta, dropping.theta)
+    assert not dropping.chance.unlabelled.silent
+    images = torch.ones(2, 4, 3, 8, 8, dtype=torch.float64)
+    found = dropping.forward(images, 0).z
+    assert not torch.equal(found[:, :1].expand_as(found), found)  # equal images, and dropout is on again

@@ -30,6 +30,7 @@ from gradcast.streams.scale import Scale
 from gradcast.training.schedule_tables import ConstantSpec
 
 PART = ("head start",)  # the name of its random numbers
+RESULTS = 2  # raised when the same course trains to other numbers
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ class Course:
         rounds = device == "cuda" and torch.backends.cudnn.allow_tf32
         shown = [step.name for step in self.pool.steps]
         code = own_code([*shown, *all_named_by(*self.spec.signal)])
-        known = (self.spec.model_dump_json(), self.identity, device, str(self.place.dtype), str(inner), rounds)
+        known = (RESULTS, self.spec.model_dump_json(), self.identity, device, str(self.place.dtype), str(inner), rounds)
         facts = (*known, code) if code else known
         begun = sorted(features(self.model(seeds)).items())
         found = []

@@ -17,7 +17,10 @@ from gradcast.signals.pseudo import Attached, join
 
 @dataclass
 class PretrainStep:
-    """The sum of the signals' gradients, one step of the optimizer; BatchNorm's running statistics follow the pool."""
+    """The sum of the signals' gradients, one step of the optimizer; BatchNorm's running statistics follow the pool.
+
+    Dropout drops nothing: it would make two views of an image unlike each other in ways that nobody chose.
+    """
 
     checkpointed: ClassVar[tuple[str, ...]] = ("count", "model", "signals", "optimizer")
     model: Replicas
@@ -50,12 +53,13 @@ class PretrainStep:
         """The part of the step that the device computes alone."""
         total: Gradient | None = None
         metrics: Metrics = {}
-        for own in self.signals:
-            images = own.of(unlabelled)
-            assert images is not None
-            found, told = own.signal.gradient(self.model, images, 0, statistics="update")
-            total = found if total is None else total + found
-            join(metrics, told, own.name)
+        with self.model.chance.silent():
+            for own in self.signals:
+                images = own.of(unlabelled)
+                assert images is not None
+                found, told = own.signal.gradient(self.model, images, 0, statistics="update")
+                total = found if total is None else total + found
+                join(metrics, told, own.name)
         assert total is not None
         self._move(total.flat)
         loss = torch.stack([value for name, value in metrics.items() if name.endswith("signal_loss")]).sum(0)

@@ -1,3 +1,4 @@
+import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout, dropout2d
@@ -124,3 +125,23 @@ def test_a_first_draw_that_comes_late_is_that_of_its_step_whoever_drew_before() 
     assert torch.equal(*unlabelled)
     assert torch.equal(*again)
     assert not torch.equal(labelled[0], again[0])
+
+
+def test_silent_chance_drops_nothing_and_draws_all_else() -> None:
+    chance = Chance([0], CPU)
+    x = torch.ones(4, 5)
+    with chance.silent(), chance.unlabelled.alone(0):
+        assert torch.equal(dropout(x), x)
+        drawn = torch.rand(5)
+    with Chance([0], CPU).unlabelled.alone(0):
+        assert torch.equal(torch.rand(5), drawn)
+    with chance.labelled.alone(0):
+        assert not torch.equal(dropout(x), x)
+
+
+def test_chance_is_silent_no_longer_than_asked() -> None:
+    chance = Chance([0], CPU)
+    with pytest.raises(ValueError, match="stop"), chance.silent():
+        raise ValueError("stop")
+    assert not chance.labelled.silent
+    assert not chance.unlabelled.silent

@@ -1,7 +1,7 @@
 """Random numbers inside a network: every replica has its own, whoever trains beside it."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, ClassVar
 
 import torch
@@ -24,6 +24,7 @@ class Noise:
     def __init__(self, generators: Sequence[torch.Generator], renew: Callable[[], None] = lambda: None) -> None:
         self.generators, self.renew = list(generators), renew
         self.drawn = False  # whether anybody ever asked
+        self.silent = False  # dropout drops nothing
 
     def asked(self) -> None:
         """Before numbers are drawn. Until somebody asks, steps renew nothing; then this one has to."""
@@ -65,7 +66,8 @@ class Noise:
         self.asked()
         generator = self.generators[replica]
         cuda = generator.device.type == "cuda"
-        with torch.random.fork_rng(devices=[generator.device] if cuda else []):
+        dropout = Undropped() if self.silent else nullcontext()
+        with torch.random.fork_rng(devices=[generator.device] if cuda else []), dropout:
             if cuda:
                 torch.cuda.set_rng_state(generator.get_state(), generator.device)
             else:
@@ -108,6 +110,18 @@ class Chance:
         if self.labelled.drawn or self.unlabelled.drawn:
             self.labelled.renew()
             self.unlabelled.renew()
+
+    @contextmanager
+    def silent(self) -> Iterator[None]:
+        """Within this context dropout drops nothing."""
+        both = self.labelled, self.unlabelled
+        try:
+            for noise in both:
+                noise.silent = True
+            yield
+        finally:
+            for noise in both:
+                noise.silent = False
 
     def _noise(self, what: str, device: torch.device) -> Noise:
         generators = [torch.Generator(device) for _ in self.seeds]

@@ -199,7 +199,7 @@ class Folding(TorchFunctionMode):
         self, x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False, *, channels: bool
     ) -> Tensor:
         assert self.noise is not None
-        if not training or p == 0:
+        if not training or p == 0 or self.noise.silent:
             return x
         if self.part is not None:
             return self.part.dropped(self.noise, x, p, channels=channels)
