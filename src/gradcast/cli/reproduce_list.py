@@ -18,7 +18,8 @@ from gradcast.reproduce.reproduce import request
 from gradcast.runs.jsontext import to_json
 
 LEGEND = (
-    "measured: rows whose numbers come with gradcast; gradcast reproduce ID --show",
+    "measured: rows whose numbers come with gradcast, in a course of any length;",
+    "gradcast reproduce ID --show prints them",
     "of figures 8 to 12: rows of which what happened in every task is known",
     "published: how many of them have published figures, of all rows that have",
     "trained: rows trained here, with all their seeds; begun: with some of them",
