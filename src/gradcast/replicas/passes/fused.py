@@ -158,7 +158,7 @@ class Cut(NamedTuple):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """A kernel's sizes."""
+        """The constants of a summing kernel."""
         return {"C": self.channels, "ROW": self.beside * self.channels, "BC": self.width, "BL": LENGTH}
 
     def grid(self, groups: int) -> tuple[int, int]:
