@@ -188,6 +188,7 @@ def _print_measured(console: Console, wanted: Request, chosen: list[str]) -> boo
 
 
 def _print_saved(console: Console, before: Saved, wanted: Request, chosen: list[str]) -> None:
+    """One of them, of all rows or those asked for."""
     asked = [line for line in before.lines if not chosen or line.item.name in chosen]
     known, missing = [line for line in asked if line.ours], [line.item.label for line in asked if not line.ours]
     groups = clouds(before.wanted, before.lines)
